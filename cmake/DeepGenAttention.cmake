@@ -6,7 +6,7 @@
 #                         [VENDORED])
 #
 # HEADS of Q and out, and of K and V: as many of the first share one of the second; kv defaults to q. HEAD_DIM of Q and K, and of V
-# and out; dv defaults to d. TYPES: f32, f16, bf16 each. QUERIES and KEYS are the most of a batch entry: calls pass the batch and
+# and out; dv defaults to d. TYPES: f32, f16, bf16 each, or e4m3 e4m3 and one of these. QUERIES and KEYS are the most of a batch entry: calls pass the batch and
 # up to these. TUNE_AT is the call that configs are timed at, such as 1x1024x1024; without it, a batch of 1 and at most 1024 queries
 # and 4096 keys. MASK, VARLEN, PAGED, LSE, SOFTCAP, SINK, BIAS and SPLIT_KEYS: docs/attention.md. The other keywords are those of deepgen_add_gemm() (DeepGen.cmake).
 include_guard(GLOBAL)
@@ -67,12 +67,18 @@ function(_deepgen_attention_key target result)
   if(NOT length EQUAL 3)
     _deepgen_fail(${target} TYPES "${text}" "has ${length} values" "three: TYPES <Q> <K and V> <out>")
   endif()
-  foreach(type IN LISTS arg_TYPES)
-    _deepgen_check_word(${target} TYPES "${type}" ${types})
-  endforeach()
   list(GET arg_TYPES 0 q)
   list(GET arg_TYPES 1 kv)
   list(GET arg_TYPES 2 out)
+  if(NOT "${q} ${kv}" STREQUAL "e4m3 e4m3")
+    foreach(type IN ITEMS "${q}" "${kv}")
+      if(type STREQUAL e4m3)
+        _deepgen_fail(${target} TYPES "${text}" "has e4m3 beside another type" "e4m3 e4m3 <out>: Q, K and V alike")
+      endif()
+      _deepgen_check_word(${target} TYPES "${type}" ${types})
+    endforeach()
+  endif()
+  _deepgen_check_word(${target} TYPES "${out}" ${types})
   _deepgen_check_word(${target} MASK "${arg_MASK}" ${masks})
   foreach(keyword QUERIES KEYS)
     _deepgen_check_counts(${target} ${keyword} "${arg_${keyword}}" 16777216)

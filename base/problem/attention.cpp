@@ -152,11 +152,11 @@ void validate(const Attention& p) {
   const auto is_served = [](Type type) {
     return type == Type::f32 || type == Type::f16 || type == Type::bf16;
   };
-  for (Type type : {p.q, p.kv, p.out})
-    if (!is_served(type))
-      throw Error("this combination of types is not served",
-                  "q=" + to_string(p.q) + " kv=" + to_string(p.kv) + " out=" + to_string(p.out), "",
-                  "each is f32, f16 or bf16");
+  const bool narrow = p.q == Type::e4m3 && p.kv == Type::e4m3;
+  if ((!narrow && (!is_served(p.q) || !is_served(p.kv))) || !is_served(p.out))
+    throw Error("this combination of types is not served",
+                "q=" + to_string(p.q) + " kv=" + to_string(p.kv) + " out=" + to_string(p.out), "",
+                "each is f32, f16 or bf16; Q, K and V may all be e4m3");
   if (p.bias && !is_served(*p.bias))
     throw Error("this type of a bias is not served", "bias=" + to_string(*p.bias), "",
                 "f32, f16 or bf16 (BIAS)");

@@ -28,9 +28,9 @@ enum class AttentionMask {
 /// the mask; where that is -inf, the key is hidden. lse[b,h,t] is the logarithm of that sum. A row that
 /// sees no key has out 0; its lse is -inf, or sink[h]. A call passes the batch, the most queries and keys of
 /// an entry, and strides; with varlen also where in Q, K, V and out each entry begins, and how many keys it
-/// has. Nothing behind an entry's last key is read into a result. All is computed in f32 and rounded once.
-/// With pages, K and V are pages of page_size tokens in any order: key j of entry b is in page table[b, j /
-/// page_size], in its place j % page_size; a call passes the table, and how many keys each entry has.
+/// has. Nothing behind an entry's last key is read into a result. All is computed in f32 and rounded once
+/// (e4m3: docs/attention.md). With pages, K and V are pages of page_size tokens in any order: key j of entry
+/// b is in page table[b, j / page_size], in its place j % page_size; a call passes it, and each entry's keys.
 struct Attention {
   int64_t heads = 1, kv_heads = 1;       ///< of Q and out; of K and V
   int64_t head_dim = 64, value_dim = 64; ///< elements of a row of Q and K; of V and out
@@ -74,9 +74,9 @@ inline constexpr double most_bias = 2.3586574e38;
 
 std::string to_string(AttentionMask);
 
-/// Throws Error when a size is out of range, heads are no multiple of kv_heads, a type is not f32, f16 or
-/// bf16, a page or the number of splits is no power of two, or the call that it is tuned for is beyond
-/// queries or keys.
+/// Throws Error when a size is out of range, heads are no multiple of kv_heads, the types are not served
+/// (f32, f16 and bf16 each, or e4m3 of Q, K and V alike), a page or the number of splits is no power of two,
+/// or the call that it is tuned for is beyond queries or keys.
 void validate(const Attention&);
 
 } // namespace deepgen

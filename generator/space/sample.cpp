@@ -95,12 +95,13 @@ std::vector<Problem> all_kinds(const Rows&) {
 
 std::vector<Problem> all_kinds(const Attention&) {
   std::vector<Problem> kinds;
-  for (Type kv : {Type::f32, Type::f16, Type::bf16})
-    for (Type q : {kv, Type::f32})
+  for (Type kv : {Type::f32, Type::f16, Type::bf16, Type::e4m3})
+    for (Type q : {kv, kv == Type::e4m3 ? kv : Type::f32})
       for (AttentionMask mask : {AttentionMask::none, AttentionMask::causal, AttentionMask::causal_top_left,
                                  AttentionMask::window}) {
         Attention p;
         p.q = p.out = q, p.kv = kv, p.mask = mask;
+        if (q == Type::e4m3) p.out = Type::bf16;
         kinds.push_back(p);
       }
   return kinds;

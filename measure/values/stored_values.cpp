@@ -53,6 +53,21 @@ uint16_t bf16_of(float x) {
   return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+double e4m3_number(uint8_t bits) {
+  return (bits & 0x7f) == 0x7f ? std::numeric_limits<double>::quiet_NaN() : decoded_small(bits, 4, 3);
+}
+
+/// Beyond the greatest number it is that one, as GPUs convert.
+uint8_t e4m3_of(double x) {
+  constexpr double most = 448, least = 0x1p-6; // of normal numbers
+  if (x != x) return 0x7f;
+  const double magnitude = std::fmin(std::fabs(x), most);
+  const int exponent = std::ilogb(std::fmax(magnitude, least));
+  // Whole steps, to even; 16 of them carry into the exponent.
+  const auto steps = uint32_t(std::nearbyint(std::ldexp(magnitude, 3 - exponent)));
+  return uint8_t((std::signbit(x) ? 0x80u : 0u) | (uint32_t(exponent + 6) * 8 + steps));
+}
+
 template <typename T, typename Number>
 void decode_as(const void* data, int64_t first, int64_t count, double* to, Number number) {
   for (int64_t i = 0; i < count; ++i) to[i] = double(number(get<T>(data, first + i)));
@@ -82,6 +97,8 @@ void decode(Type type, const void* data, int64_t first, int64_t count, double* t
   case Type::bf16:
     return decode_as<uint16_t>(data, first, count, to,
                                [](uint16_t bits) { return from_bits(uint32_t(bits) << 16); });
+  case Type::e4m3:
+    return decode_as<uint8_t>(data, first, count, to, e4m3_number);
   default:
     return decode_as<float>(data, first, count, to, [](float x) { return x; });
   }
@@ -106,10 +123,8 @@ double decoded(Type type, const void* data, int64_t index) {
     return f16_number(get<uint16_t>(data, index));
   case Type::bf16:
     return from_bits(uint32_t(get<uint16_t>(data, index)) << 16);
-  case Type::e4m3: {
-    const auto bits = get<uint8_t>(data, index);
-    return (bits & 0x7f) == 0x7f ? std::numeric_limits<double>::quiet_NaN() : decoded_small(bits, 4, 3);
-  }
+  case Type::e4m3:
+    return e4m3_number(get<uint8_t>(data, index));
   case Type::i8:
     return get<int8_t>(data, index);
   case Type::u8:
@@ -129,6 +144,8 @@ void encode(Type type, double value, void* data, int64_t index) {
     return put(f16_of(float(value)), data, index);
   case Type::bf16:
     return put(bf16_of(float(value)), data, index);
+  case Type::e4m3:
+    return put(e4m3_of(value), data, index);
   case Type::i8:
     return put(int8_t(value), data, index);
   case Type::u8:

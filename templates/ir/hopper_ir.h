@@ -14,7 +14,8 @@ namespace deepgen {
 struct MatrixOperand {
   Value address; ///< of the tile, i32, aligned to 1024 bytes but for the rows of other warpgroups
   bool k_major = true;
-  int64_t slice_bytes = 0; ///< from one 64 elements along M or N to the next; only when not K-major
+  /// From one 64 elements along M or N to the next; of a K-major operand, from one 128 bytes of K.
+  int64_t slice_bytes = 0;
 };
 
 /// The shape and types of a warpgroup's product: 64 x n, in steps of 32 bytes of K.
@@ -27,7 +28,7 @@ struct WarpgroupMma {
   int64_t m_tiles = 1, depth_bytes = 128;
 };
 
-/// Where the operands of one step of 16 elements of K lie, in bytes from their addresses.
+/// Where the operands of one step of 32 bytes of K lie, in bytes from their addresses.
 struct ProductStep {
   int64_t a, b;
 };
@@ -76,12 +77,12 @@ public:
   /// The same for the last group; the sums are values from here on.
   Values finish_products(mlir::ValueRange sums);
 
-  // The same of 16-bit operands and 64 rows, with any steps of K.
+  // The same of operands of 16 bits, or 8 (all K-major), and 64 rows, with any steps of K.
   Values multiply_steps(const WarpgroupMma&, const MatrixOperand& a, const MatrixOperand& b,
                         llvm::ArrayRef<ProductStep>, bool accumulate, mlir::ValueRange sums);
   /// A is in registers: four i32 for each step, as mma.sync has them. B's steps follow each other.
   Values multiply_fragments(const WarpgroupMma&, mlir::ValueRange fragments, const MatrixOperand& b,
-                            mlir::ValueRange sums);
+                            bool accumulate, mlir::ValueRange sums);
   /// Until all but so many groups are done. `results` (f32) are values from here on; `held`, what products
   /// read of registers, stay where they are until here.
   Values wait_products(int64_t in_flight, mlir::ValueRange results, mlir::ValueRange held);

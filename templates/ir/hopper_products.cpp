@@ -114,11 +114,13 @@ public:
     code_ += "add.s32 low, " + other(i) + ", " + text(int64_t(fixed & 0xffffffff) + bytes / 16) +
              "; mov.b32 high, " + text(int64_t(fixed >> 32)) + "; mov.b64 " + name + ", {low, high};\n";
   }
+  /// `transposed`: which of the operands in shared memory are not K-major, of 16 bits.
   void multiply(const std::string& a, const std::string& transposed) {
-    code_ += "wgmma.mma_async.sync.aligned.m64n" + text(m_.n) + "k16.f32." + type_name(m_.a) + "." +
-             type_name(m_.b) + " {";
+    const int64_t size = size_of(m_.a);
+    code_ += "wgmma.mma_async.sync.aligned.m64n" + text(m_.n) + "k" + text(kStepBytes / size) + ".f32." +
+             type_name(m_.a) + "." + type_name(m_.b) + " {";
     for (int64_t i = 0; i < count_; ++i) code_ += (i ? ",$" : "$") + text(i);
-    code_ += "}, " + a + ", db, " + add_ + ", 1, 1, " + transposed + ";\n";
+    code_ += "}, " + a + ", db, " + add_ + ", 1, 1" + (size == 2 ? ", " + transposed : "") + ";\n";
     add_ = "always";
   }
   std::string end() const { return code_ + "wgmma.commit_group.sync.aligned; }"; }
@@ -155,17 +157,18 @@ Values HopperIr::multiply_steps(const WarpgroupMma& m, const MatrixOperand& a, c
 }
 
 Values HopperIr::multiply_fragments(const WarpgroupMma& m, mlir::ValueRange fragments,
-                                    const MatrixOperand& b_, mlir::ValueRange sums) {
+                                    const MatrixOperand& b_, bool accumulate, mlir::ValueRange sums) {
   constexpr int64_t kRegisters = 4; // of A, for a step of K
-  const int64_t steps = int64_t(fragments.size()) / kRegisters,
-                step_bytes = b_.k_major ? kStepBytes : 16 * 128;
-  GroupText code(m, true);
+  constexpr int64_t kRow = 128 / kStepBytes;
+  const int64_t steps = int64_t(fragments.size()) / kRegisters;
+  GroupText code(m, accumulate);
   std::string others = "r";
   for (int64_t step = 0; step < steps; ++step) {
     std::string a = "{";
     for (int64_t i = 0; i < kRegisters; ++i, others += ",r")
       a += (i ? "," : "") + code.other(1 + kRegisters * step + i);
-    code.describe("db", 0, b_, step * step_bytes);
+    code.describe("db", 0, b_,
+                  b_.k_major ? step / kRow * b_.slice_bytes + step % kRow * kStepBytes : step * 16 * 128);
     code.multiply(a + "}", is_transposed(b_));
   }
   Values operands(sums.begin(), sums.end());

@@ -194,7 +194,10 @@ TEST(Hopper, CopiesAndWgmmaMultiply) {
   for (const Spec& s : specs) { // K is no whole number of stages: the rest is zero
     const Result r = Gemm(s, 208)(kernel(s));
     EXPECT_EQ(r.fault, "") << s.type << " swizzle " << s.swizzle << " majors " << s.a_major << s.b_major;
-    EXPECT_LT(r.error, 64) << s.type << " swizzle " << s.swizzle << " majors " << s.a_major << s.b_major;
+    const bool narrow = s.format == Format::e4m3; // of whose sums 14 bits are kept
+    EXPECT_LT(r.error, narrow ? 64 << 9 : 64)
+        << s.type << " swizzle " << s.swizzle << " majors " << s.a_major << s.b_major;
+    EXPECT_EQ(r.error > 64, narrow) << s.type;
   }
 }
 

@@ -7,6 +7,7 @@
 #include "tests/ptx_sim/readings.h"
 #include "tests/ptx_sim/swizzle.h"
 
+#include <cmath>
 #include <cstdio>
 
 namespace deepgen::ptx_sim {
@@ -136,6 +137,22 @@ void check_registers(const Warp& w, const Instruction& in, size_t group, bool ac
   }
 }
 
+/// Of 8-bit floats: addends are cut off below the 14th bit of the largest, which is what GPUs were seen to
+/// keep (DeepSeek-V3 technical report, 3.3.2); the manuals promise nothing.
+double narrow_sum(const double* a, const double* b, size_t k_count, double sum) {
+  constexpr int bits = 14;
+  double largest = std::fabs(sum);
+  for (size_t k = 0; k < k_count; ++k) largest = std::fmax(largest, std::fabs(a[k] * b[k]));
+  if (!(largest > 0) || !std::isfinite(largest)) {
+    for (size_t k = 0; k < k_count; ++k) sum += a[k] * b[k]; // zeros, and what is no number
+    return sum;
+  }
+  const double unit = std::ldexp(1, std::ilogb(largest) + 1 - bits);
+  sum = std::trunc(sum / unit);
+  for (size_t k = 0; k < k_count; ++k) sum += std::trunc(a[k] * b[k] / unit);
+  return sum * unit;
+}
+
 /// d, a, b, scale-d{, sign of a, of b{, a and b transposed}}
 void multiply(Warp& w, const Instruction& in) {
   if (!w.gathered(all_lanes)) return;
@@ -150,11 +167,16 @@ void multiply(Warp& w, const Instruction& in) {
   for (size_t g : {4, 5})
     if (in.groups() > size_t(g) && int32_t(uniform(w, in.at(g))) == -1) sign = -sign;
   const auto type = Format(in.types[0]);
+  const bool narrow = bits_of(Format(in.types[1])) == 8 && type == Format::f32;
   for (size_t i = 0; i < in.count(0); ++i) {
     uint64_t* d = w.registers(in.at(0, i));
     for (size_t l = 0; l < 32; ++l) {
       const double* a = &p.a[(l / 4 + 8 * (i / 2 % 2)) * in.k];
       const double* b = &p.b[(8 * (i / 4) + 2 * (l % 4) + i % 2) * in.k];
+      if (narrow) {
+        d[l] = encode(type, narrow_sum(a, b, in.k, keeps ? sign * decode(type, d[l]) : 0) * sign);
+        continue;
+      }
       double sum = 0;
       for (size_t k = 0; k < in.k; ++k) sum += a[k] * b[k];
       sum *= sign;

@@ -11,6 +11,8 @@ namespace deepgen {
 namespace {
 
 constexpr double kAttentionUnit = 0x1p-24;
+constexpr double kNarrowUnit = 0x1p-14;                             ///< of sums of 8-bit floats
+constexpr double kNarrowSteps = 10;                                 ///< 8 + sqrt(256) / 8, of a block of keys
 constexpr int64_t kMostScores = int64_t(1) << 21, kFewestRows = 16; ///< of a chunk of rows, that are held
 
 /// Keys that whole panels have room for, at least one.
@@ -57,8 +59,13 @@ AttentionArithmetic AttentionArithmetic::of(const Attention& p, const std::strin
 
 AttentionReference::AttentionReference(const Attention& p, const AttentionInputs& in, AttentionArithmetic how)
     : p_(p), in_(in), scale_(double(float(in.shape.scale_of(p)))), flushes_(how.flushes) {
+  dot_ = (8 + 4 * std::sqrt(double(p.head_dim))) * kAttentionUnit;
   if (how.weights == Type::bf16) weight_unit_ = 0x1p-8;
   if (how.weights == Type::f16) weight_unit_ = 0x1p-11, smallest_weight_ = 0x1p-25;
+  if (how.weights == Type::e4m3) {
+    dot_ = (8 + std::sqrt(double(p.head_dim)) / 8) * kNarrowUnit;
+    weight_unit_ = 0x1p-4 + kNarrowSteps * kNarrowUnit, smallest_weight_ = 0x1p-18;
+  }
 }
 
 std::pair<int64_t, int64_t> AttentionReference::seen(int64_t entry, int64_t token) const {
@@ -204,8 +211,7 @@ private:
     const int64_t from = std::max(line.from, first), to = std::min(line.to, first + count);
     if (from >= to) return;
     double weights[panel_keys], errors[panel_keys];
-    const double dot = (8 + 4 * std::sqrt(double(p_.head_dim))) * kAttentionUnit * std::fabs(r_.scale_) *
-                       line.norm,
+    const double dot = r_.dot_ * std::fabs(r_.scale_) * line.norm,
                  cap = 8 * kAttentionUnit * in_.shape.softcap,
                  sums = (8 + std::sqrt(double(line.seen()))) * kAttentionUnit + 4 * kAttentionUnit;
     for (int64_t j = from; j < to; ++j) {

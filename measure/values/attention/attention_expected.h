@@ -5,7 +5,10 @@
 // a bias by 2 u of its magnitude, and a sum of N terms by (8 + sqrt N) u of the sum of magnitudes, as in
 // rows_expected.h; these are the relative errors of the weights, which out's numerator and denominator have
 // each. Then comes the rounding to out's type. Tensor cores multiply weights of 16 bits: these round by 2^-8
-// (bf16), or 2^-11 and at least 2^-25 (f16). gfx90a takes subnormal f16 for zeros: a score's error is |scale|
+// (bf16), or 2^-11 and at least 2^-25 (f16). Of e4m3 they round by 2^-4 and at least 2^-18, as kernels make
+// the greatest one 2^8; and sums have 14 bits: a score's error is (8 + sqrt(D) / 8) 2^-14 |scale| ||q||
+// ||k||, and weights have one of 10 * 2^-14 more, as kernels add blocks of up to 256 keys in f32. gfx90a
+// takes subnormal f16 for zeros: a score's error is |scale|
 // (||q'|| ||k|| + ||q|| ||k'||) more, of norms of these elements alone, and an element of out may lack what
 // such values weigh.
 #pragma once
@@ -57,6 +60,7 @@ private:
   Attention p_;
   const AttentionInputs& in_;
   double scale_;                                 ///< as the f32 that a kernel gets
+  double dot_;                                   ///< a score's error, relative to the norms' product
   double weight_unit_ = 0, smallest_weight_ = 0; ///< of their rounding
   bool flushes_;
 };

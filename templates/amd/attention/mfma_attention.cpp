@@ -156,7 +156,8 @@ std::string MfmaAttention::why_not(const Attention& p, const std::string& arch) 
            (amd ? "; there is no attention for other AMD GPUs: leave the arch out of ARCHS" : "");
   if (p.q != p.kv || (p.q != Type::f16 && p.q != Type::bf16))
     return "mfma_attention multiplies f16 by f16 or bf16 by bf16, not " + to_string(p.q) + " by " +
-           to_string(p.kv) + ": use TYPES f16 f16 or bf16 bf16 for GPUs, or ARCHS cpu";
+           to_string(p.kv) + ": use TYPES f16 f16 or bf16 bf16 for GPUs, or ARCHS " +
+           (p.kv == Type::e4m3 ? "of NVIDIA" : "cpu");
   if (p.value_dim > kMostValueDim)
     return "mfma_attention has values of at most " + text(kMostValueDim) + " elements, not " +
            text(p.value_dim) + ": use ARCHS cpu";

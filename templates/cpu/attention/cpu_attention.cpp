@@ -149,7 +149,8 @@ AttentionTiling::AttentionTiling(const Attention& p, const Config& c)
   scratch_bytes = 4 * at;
 }
 
-std::string CpuAttention::why_not(const Attention&, const std::string& arch) const {
+std::string CpuAttention::why_not(const Attention& p, const std::string& arch) const {
+  if (p.kv == Type::e4m3) return "cpu_attention reads f32, f16 and bf16, not e4m3: name NVIDIA GPUs in ARCHS";
   return arch == "cpu" ? "" : "cpu_attention generates x86-64 code, not " + arch;
 }
 

@@ -32,6 +32,10 @@ struct AttentionTile {
   bool lazy = false;
   int64_t soft = 0; ///< of each 8 exponentials, those that are computed by multiplications; with chains
 
+  /// Exponentials are 2^lift times what they stand for, and at most 2^lift: where they are rounded to 8 bits,
+  /// so that small ones are more than zeros. Where there are chains.
+  int64_t lift = 0;
+
   int64_t row_tiles() const { return warp_rows / 16; }
   int64_t key_tiles() const { return keys / 8; }
 

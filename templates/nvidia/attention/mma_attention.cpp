@@ -86,8 +86,10 @@ const Rule<Index, Point> kRules[] = {
        return "align=" + text(x.t.align) + " where rows of " + text(x.p.head_dim) + " or " +
               text(x.p.value_dim) + " elements are no whole pieces of 16 bytes";
      }},
-    {kAlign, [](const Point& x) { return x.t.align != 16 && x.t.align != 2; },
+    {kAlign, [](const Point& x) { return x.t.align != 16 && x.t.align != size_of(x.p.kv); },
      [](const Point& x) { return "align=" + text(x.t.align) + " is neither 16 bytes nor an element"; }},
+    {kAlign, [](const Point& x) { return x.t.align == 16 && x.p.kv == Type::e4m3; },
+     [](const Point&) { return std::string("align=16: elements of e4m3 become f16 one by one"); }},
     {kResident,
      [](const Point& x) {
        return x.t.resident > 1 &&
@@ -142,8 +144,8 @@ MmaAttentionTiling::MmaAttentionTiling(const Attention& p, const Config& c)
                     attention_record_head + 4 * round_up(p.value_dim, 8)},
       warps(at(c, kWarps)), stages(at(c, kStages)), hold(at(c, kHold) != 0), align(at(c, kAlign)),
       resident(at(c, kResident)), threads(32 * warps), depth(round_up(p.head_dim, 16)),
-      columns(round_up(p.value_dim, 16)), q(p.q, true, rows, 2 * depth), key(p.kv, true, keys, 2 * depth),
-      value(p.kv, false, columns, 2 * keys) {
+      columns(round_up(p.value_dim, 16)), q(multiplied_as(p.q), true, rows, 2 * depth),
+      key(multiplied_as(p.kv), true, keys, 2 * depth), value(multiplied_as(p.kv), false, columns, 2 * keys) {
   stage_bytes = key.bytes() + value.bytes();
   shared = q.bytes() + stages * stage_bytes;
   // Sums and scores; fragments of Q, of keys and values; addresses, bounds, maxima and sums of rows.
@@ -155,12 +157,12 @@ MmaAttentionTiling::MmaAttentionTiling(const Attention& p, const Config& c)
 std::string MmaAttention::why_not(const Attention& p, const std::string& arch) const {
   if (compute_capability(arch) < 80)
     return "mma_attention generates code for NVIDIA GPUs from sm_80 on, not for " + arch;
-  if (p.q != p.kv || (p.q != Type::f16 && p.q != Type::bf16))
+  if (p.q != p.kv || (p.q != Type::f16 && p.q != Type::bf16 && p.q != Type::e4m3))
     return "mma_attention multiplies f16 by f16 or bf16 by bf16, not " + to_string(p.q) + " by " +
-           to_string(p.kv) + ": use TYPES f16 f16 or bf16 bf16 for GPUs, or ARCHS cpu";
+           to_string(p.kv) + ": use TYPES f16 f16, bf16 bf16 or e4m3 e4m3 for GPUs, or ARCHS cpu";
   if (p.value_dim > kMostValueDim)
     return "mma_attention has values of at most " + text(kMostValueDim) + " elements, not " +
-           text(p.value_dim) + ": use ARCHS cpu";
+           text(p.value_dim) + (p.kv == Type::e4m3 ? ": lower HEAD_DIM" : ": use ARCHS cpu");
   if (p.at_batch > kMostEntries)
     return "a call on a GPU has at most " + text(kMostEntries) + " entries, not " + text(p.at_batch) +
            ": lower the batch of TUNE_AT";
@@ -172,7 +174,8 @@ int64_t MmaAttention::workspace(const Attention& p, const Config& config) const 
 }
 
 std::vector<Parameter> MmaAttention::parameters(const Attention& p, const Device&) const {
-  const bool aligned = p.head_dim % 8 == 0 && p.value_dim % 8 == 0;
+  const int64_t element = size_of(p.kv);
+  const bool aligned = p.head_dim % 8 == 0 && p.value_dim % 8 == 0 && p.kv != Type::e4m3;
   const bool grouped = p.group() > 1;
   std::vector<Parameter> list = {
       {"rows", {16, 32, 64, 128}, "rows of Q of a block", {16, 256, 16}},
@@ -182,8 +185,8 @@ std::vector<Parameter> MmaAttention::parameters(const Attention& p, const Device
       {"hold", {0, 1}, "1: what a warp multiplies of Q stays in registers"},
       {"pack", grouped ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
        "1: a block has the rows of all heads of Q that share a head of K"},
-      {"align", aligned ? std::vector<int64_t>{16, 2} : std::vector<int64_t>{2},
-       "bytes that are copied at once: 16, or 2, an element"},
+      {"align", aligned ? std::vector<int64_t>{16, element} : std::vector<int64_t>{element},
+       "bytes that are copied at once: 16, or " + text(element) + ", an element"},
       {"resident", {1, 2, 3}, "blocks that a multiprocessor must have room for", {1, 8}}};
   if (has_attention_splits(p)) list.push_back(attention_splits(p));
   return list;
@@ -205,11 +208,11 @@ bool MmaAttention::dead_end(const Attention& p, const Device& device, const Conf
 }
 
 /// Any alignment: elements one by one.
-std::vector<Choice> MmaAttention::fallbacks(const Attention&, const std::string&,
+std::vector<Choice> MmaAttention::fallbacks(const Attention& p, const std::string&,
                                             const Config& config) const {
-  if (at(config, kAlign) == 2) return {};
+  if (at(config, kAlign) < 16) return {};
   Config narrow = config;
-  narrow.set("align", 2), narrow.set("resident", 1);
+  narrow.set("align", size_of(p.kv)), narrow.set("resident", 1);
   return {{name(), narrow}};
 }
 

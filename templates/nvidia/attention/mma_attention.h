@@ -2,7 +2,7 @@
 // Dao
 // ("FlashAttention-2", 2023): a block keeps rows of Q and goes over blocks of keys and values, which cp.async
 // brings into shared memory. Scores stay in registers, where their exponentials become the first operand of
-// the second product.
+// the second product. Elements of e4m3 become f16 on their way, one by one: for any alignment, and any GPU.
 #pragma once
 
 #include "templates/core/operator_template.h"
@@ -20,7 +20,7 @@ struct MmaAttentionTiling : AttentionTile {
   /// next keys while values are weighed.
   int64_t stages;
   bool hold;        ///< Q's fragments stay in registers
-  int64_t align;    ///< bytes: 16, or 2, an element
+  int64_t align;    ///< bytes: 16, or an element
   int64_t resident; ///< blocks that a multiprocessor must have room for
   int64_t threads;
   int64_t depth, columns; ///< head_dim and value_dim, in whole steps of 16
@@ -30,6 +30,9 @@ struct MmaAttentionTiling : AttentionTile {
 
   int64_t column_tiles() const { return columns / 8; }
 };
+
+/// What a tile in shared memory is of.
+inline Type multiplied_as(Type t) { return t == Type::e4m3 ? Type::f16 : t; }
 
 class MmaAttention : public AttentionTemplate {
 public:

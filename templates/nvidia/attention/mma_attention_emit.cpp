@@ -15,11 +15,12 @@ class MmaAttentionNest {
 public:
   MmaAttentionNest(NvIr& builder, const Attention& problem, const MmaAttentionTiling& tiling,
                    const GpuIr::Arguments& args)
-      : ir(builder), p(problem), t(tiling), arguments(args), shape(p.q, p.kv, builder.capability),
+      : ir(builder), p(problem), t(tiling), arguments(args),
+        shape(multiplied_as(p.q), multiplied_as(p.kv), builder.capability),
         block(builder, problem, tiling, args), memory(builder.shared_memory()),
         warp_row(builder.mul(builder.warp(), tiling.warp_rows)),
-        key_fill(builder, tiling.key, problem.head_dim, tiling.threads, tiling.align),
-        value_fill(builder, tiling.value, problem.value_dim, tiling.threads, tiling.align),
+        key_fill(builder, tiling.key, {problem.kv, problem.head_dim}, tiling.threads, tiling.align),
+        value_fill(builder, tiling.value, {problem.kv, problem.value_dim}, tiling.threads, tiling.align),
         q_reader(builder, tiling.q, warp_row, MatrixReader::rows_first, false),
         key_reader(builder, tiling.key, nullptr, MatrixReader::columns_first, false),
         value_reader(builder, tiling.value, nullptr, MatrixReader::rows_first, true) {}
@@ -76,7 +77,7 @@ private:
   // Q.
 
   void fill_q() {
-    const RowFill fill(ir, t.q, p.head_dim, t.threads, t.align);
+    const RowFill fill(ir, t.q, {p.q, p.head_dim}, t.threads, t.align);
     fill.copy(memory, block.rows_left(), [&](Value row) {
       const AttentionBlock::Row r = block.row(row);
       return block.address("q", p.q, r.token, r.head);

@@ -154,6 +154,7 @@ Values AttentionSoftmax::in_chains(Values& scores, Values& state, Value* rises,
     factors = raise_rarely(largest, state, *rises);
     for (size_t i = 0; i < negated.size(); ++i) negated[i] = minus_most(state[i]);
   }
+  for (Value& x : negated) x = lifted(x);
   for (size_t k = 0; k < scores_of_row; ++k) {
     if (halfway && k == scores_of_row / 4 * 2) halfway();
     for (int64_t i = 0; i < rows(); ++i) {
@@ -195,13 +196,27 @@ Values AttentionSoftmax::exponentials(Values& scores, Values& state, Value* rise
 }
 
 Values AttentionSoftmax::fragment(const Values& exponentials, int64_t row_tile, int64_t step) const {
-  const std::string type = p.kv == Type::f16 ? "f16x2" : "bf16x2";
+  const std::string type = p.kv == Type::bf16 ? "bf16x2" : "f16x2"; // e4m3 is multiplied as f16
   Values out;
   for (int64_t key_tile : {2 * step, 2 * step + 1})
     for (int64_t index : {2 * row_tile, 2 * row_tile + 1})
       out.push_back(ir.assembly(
           ir.i32, "cvt.rn." + type + ".f32 $0, $1, $2;", "=r,f,f",
           {exponentials[place(index, key_tile, 1)], exponentials[place(index, key_tile, 0)]}, false));
+  return out;
+}
+
+Values AttentionSoftmax::narrow_fragment(const Values& exponentials, int64_t row_tile, int64_t step) const {
+  Values out;
+  for (int64_t key_tile : {4 * step, 4 * step + 2})
+    for (int64_t index : {2 * row_tile, 2 * row_tile + 1}) {
+      const auto at = [&](int64_t tile, int64_t half) { return exponentials[place(index, tile, half)]; };
+      out.push_back(ir.assembly(
+          ir.i32,
+          "{ .reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, $2, $1; "
+          "cvt.rn.satfinite.e4m3x2.f32 high, $4, $3; mov.b32 $0, {low, high}; }",
+          "=r,f,f,f,f", {at(key_tile, 0), at(key_tile, 1), at(key_tile + 1, 0), at(key_tile + 1, 1)}, false));
+    }
   return out;
 }
 
@@ -214,6 +229,7 @@ AttentionSoftmax::End AttentionSoftmax::end(const Values& state, int64_t index,
                                             const AttentionBlock::Row& r) const {
   Value sum = in_quad(state[size_t(rows() + index)], &AttentionSoftmax::plus);
   Value most = ir.mulf(state[size_t(index)], unit_);
+  if (t.lift) most = ir.addf(most, number(-double(t.lift)));
   return scores_.end(most, sum, r.head);
 }
 

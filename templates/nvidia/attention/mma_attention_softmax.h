@@ -29,6 +29,9 @@ public:
                       const std::function<void()>& halfway = nullptr) const;
   /// Exponentials as fragments of the second product's A: of 16 keys, which two tiles of scores make.
   Values fragment(const Values& exponentials, int64_t row_tile, int64_t step) const;
+  /// The same as e4m3, of 32 keys, in an order that keeps them in their lanes: of 16 places along K, four of
+  /// a lane of the quad are its two keys of the first tile, then those of the second.
+  Values narrow_fragment(const Values& exponentials, int64_t row_tile, int64_t step) const;
 
   using End = AttentionScores::End;
   struct Part {
@@ -45,6 +48,7 @@ private:
   Value in_quad(Value, Value (AttentionSoftmax::*)(Value, Value) const) const;
   Value larger(Value x, Value y) const { return ir.larger(x, y); }
   Values in_chains(Values& scores, Values& state, Value* rises, const std::function<void()>& halfway) const;
+  Value lifted(Value power) const { return t.lift ? ir.addf(power, number(double(t.lift))) : power; }
   Value raise(Value& most, Value largest, Value& minus) const;
   Value minus_most(Value most) const { return ir.subf(number(-0.0), ir.mulf(finite(most), unit_)); }
   Values raise_rarely(llvm::ArrayRef<Value> largest, Values& state, Value& rises) const;

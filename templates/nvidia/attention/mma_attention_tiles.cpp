@@ -19,22 +19,26 @@ constexpr int64_t kBanks = 128; ///< bytes of all banks of shared memory
 
 } // namespace
 
-RowFill::RowFill(NvIr& ir, const SharedTile& tile, int64_t elements, int64_t threads, int64_t align)
-    : ir_(ir), tile_(tile), elements_(elements), by_elements_(align < kPieceBytes),
+RowFill::RowFill(NvIr& ir, const SharedTile& tile, Source row, int64_t threads, int64_t align)
+    : ir_(ir), tile_(tile), row_of_memory_(row), by_elements_(align < kPieceBytes),
       in_row_(tile.row_bytes / kPieceBytes), step_(threads / in_row_), passes_(ceil_div(tile.rows, step_)) {
   Value thread = ir.thread();
   row_ = ir.divide(thread, in_row_);
   column_ = ir.mul(ir.remainder(thread, in_row_), kPieceBytes);
   if (step_ * in_row_ < threads) works_ = ir.less(thread, step_ * in_row_);
-  const int64_t bytes = elements * tile.element;
+  const int64_t bytes = row.elements * tile.element;
   if (!by_elements_ && bytes < tile.row_bytes)
     width_ = ir.select(ir.less(column_, bytes), ir.c(kPieceBytes), ir.c(0));
   const int64_t kinds = std::min(passes_, tile.period / std::gcd(step_, tile.period));
   for (int64_t i = 0; i < kinds; ++i) places_.push_back(tile.address(ir, ir.add(row_, row_of(i)), column_));
 }
 
+Value RowFill::source_column() const {
+  return size_of(row_of_memory_.type) == tile_.element ? column_ : ir_.shift_right_bits(column_, 1);
+}
+
 Value RowFill::start(Value first, Value pitch) const {
-  return ir_.offset(ir_.offset(first, ir_.mul(ir_.to_i64(row_), pitch)), column_);
+  return ir_.offset(ir_.offset(first, ir_.mul(ir_.to_i64(row_), pitch)), source_column());
 }
 
 Value RowFill::advanced(Value start, Value rows, Value pitch) const {
@@ -51,13 +55,13 @@ void RowFill::copy(Value tile, Value left, Value from, Value pitch) const {
 
 void RowFill::copy(Value tile, Value left, const std::function<Value(Value row)>& address) const {
   for (int64_t pass = 0; pass < passes_; ++pass)
-    piece(pass, tile, left, ir_.offset(address(ir_.add(row_, row_of(pass))), column_));
+    piece(pass, tile, left, ir_.offset(address(ir_.add(row_, row_of(pass))), source_column()));
 }
 
 void RowFill::copy_from_table(Value tile, Value left, const std::function<Value(Value row)>& address) const {
   Values from;
   for (int64_t pass = 0; pass < passes_; ++pass)
-    from.push_back(ir_.offset(address(ir_.add(row_, row_of(pass))), column_));
+    from.push_back(ir_.offset(address(ir_.add(row_, row_of(pass))), source_column()));
   for (int64_t pass = 0; pass < passes_; ++pass) piece(pass, tile, left, from[size_t(pass)]);
 }
 
@@ -86,17 +90,21 @@ void RowFill::piece(int64_t pass, Value tile, Value left, Value from) const {
 }
 
 void RowFill::piece_by_elements(Value to, Value inside, Value from) const {
-  const int64_t count = kPieceBytes / tile_.element, bytes = elements_ * tile_.element;
+  const int64_t count = kPieceBytes / tile_.element, bytes = row_of_memory_.elements * tile_.element;
+  const Type type = row_of_memory_.type;
+  const int64_t size = size_of(type);
+  mlir::Type word = size == tile_.element ? ir_.i16 : ir_.i8;
   Values all;
   for (int64_t i = 0; i < count; ++i) {
     Value wanted = inside;
     if (bytes < tile_.row_bytes) wanted = ir_.both(inside, ir_.less(column_, bytes - i * tile_.element));
     all.push_back(ir_.branch(
-        wanted, {ir_.i16},
-        [&] { return Values{ir_.load(ir_.i16, ir_.offset(from, i * tile_.element), tile_.element)}; },
-        [&] { return Values{ir_.zero(ir_.i16)}; })[0]);
+        wanted, {word}, [&] { return Values{ir_.load(word, ir_.offset(from, i * size), size)}; },
+        [&] { return Values{ir_.zero(word)}; })[0]);
   }
-  ir_.store(ir_.pack(all), to, kPieceBytes);
+  Value piece = ir_.pack(all);
+  if (type == Type::e4m3) piece = ir_.encode(Type::f16, ir_.decode(type, piece));
+  ir_.store(piece, to, kPieceBytes);
 }
 
 MatrixReader::MatrixReader(NvIr& ir, const SharedTile& tile, Value first_row, Order order, bool transposed)

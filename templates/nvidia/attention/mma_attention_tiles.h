@@ -8,11 +8,15 @@
 namespace deepgen {
 
 /// Copies rows into a tile, in pieces of 16 bytes: by cp.async where they are aligned, else element by
-/// element.
+/// element, of which those of e4m3 become f16.
 class RowFill {
 public:
-  /// `elements` of a row in memory; the tile's rows may be longer, and end with zeros.
-  RowFill(NvIr&, const SharedTile&, int64_t elements, int64_t threads, int64_t align);
+  /// In memory; the tile's rows may be longer, and end with zeros.
+  struct Source {
+    Type type;
+    int64_t elements;
+  };
+  RowFill(NvIr&, const SharedTile&, Source row, int64_t threads, int64_t align);
 
   /// Where the thread's first piece of a tile lies whose first row is there.
   Value start(Value first_row, Value pitch) const;
@@ -32,10 +36,11 @@ private:
   int64_t row_of(int64_t pass) const { return pass * step_; }
   void piece(int64_t pass, Value tile, Value left, Value from) const;
   void piece_by_elements(Value to, Value inside, Value from) const;
+  Value source_column() const; ///< bytes in memory
 
   NvIr& ir_;
   const SharedTile& tile_;
-  const int64_t elements_;
+  const Source row_of_memory_;
   const bool by_elements_;
   const int64_t in_row_; ///< pieces
   const int64_t step_;   ///< rows that the block's threads copy at once

@@ -28,7 +28,11 @@ constexpr std::string_view kNames[] = {"consumers", "resident", "keys", "ahead",
                                        "pingpong",  "rescale",  "soft", "halfway", "persistent"};
 enum Rescale { kLate, kEarly, kLazy };
 
-constexpr int64_t kSlice = 64;         ///< elements of 128 bytes
+constexpr int64_t kFewestKeys = 64;
+constexpr int64_t kSliceBytes = 128;
+constexpr int64_t kNarrowStep = 32;    ///< keys of a product of 8-bit floats
+constexpr int64_t kNarrowDim = 128;    ///< of their values, whose sums are kept twice
+constexpr int64_t kLift = 8;           ///< powers of two: e4m3 ends at 448
 constexpr int64_t kMostDim = 256;      ///< whose sums fit into the registers of a warpgroup
 constexpr int64_t kAlign = 16;         ///< bytes, that TMA wants of bases and strides
 constexpr int64_t kChains = 4;         ///< which hide each other's latencies
@@ -56,7 +60,7 @@ const Rule<Index, Point> kRules[] = {
        return "consumers=" + text(x.t.consumers) + " where half of their " + text(x.t.rows) +
               " rows hold all " + text(x.p.at_queries) + " queries";
      }},
-    {kKeys, [](const Point& x) { return x.t.keys > kSlice && x.t.keys / 2 >= x.p.at_keys; },
+    {kKeys, [](const Point& x) { return x.t.keys > kFewestKeys && x.t.keys / 2 >= x.p.at_keys; },
      [](const Point& x) { return "keys=" + text(x.t.keys) + " where half of it holds all keys already"; }},
     {kResident, [](const Point& x) { return x.t.threads * x.t.resident > 2048; },
      [](const Point& x) {
@@ -94,6 +98,14 @@ const Rule<Index, Point> kRules[] = {
        return text(x.t.resident) + " blocks of " + text(x.t.shared) +
               " bytes of shared memory exceed a multiprocessor's " + text(x.device.shared_multiprocessor);
      }},
+    {kKeys, [](const Point& x) { return x.t.narrow && x.t.keys % kNarrowStep != 0; },
+     [](const Point& x) {
+       return "keys=" + text(x.t.keys) + " of 8-bit floats are no multiple of " + text(kNarrowStep);
+     }},
+    {kRescale, [](const Point& x) { return x.t.narrow && !x.t.early; },
+     [](const Point&) {
+       return std::string("sums of 8-bit floats are rescaled as products are added to them: rescale=1");
+     }},
     {kPingpong, [](const Point& x) { return x.t.pingpong && x.t.consumers == 1; },
      [](const Point&) { return std::string("pingpong=1 is for several consumers"); }},
 };
@@ -105,17 +117,23 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
       consumers(at(c, kConsumers)), resident(at(c, kResident)), q_stages(1 + at(c, kAhead)),
       stages(at(c, kStages)), pingpong(at(c, kPingpong) != 0), early(at(c, kRescale) == kEarly),
       halfway(at(c, kHalfway) != 0), persistent(at(c, kPersistent) != 0), threads(128 * (1 + consumers)),
-      depth_steps(ceil_div(p.head_dim, 16)), q_slices(ceil_div(p.head_dim, kSlice)),
-      value_slices(ceil_div(p.value_dim, kSlice)), columns(kSlice * value_slices),
+      narrow(is_fp8(p.kv)), slice(kSliceBytes / size_of(p.kv)),
+      depth_steps(ceil_div(p.head_dim * size_of(p.q), 32)), q_slices(ceil_div(p.head_dim, slice)),
+      value_slices(ceil_div(p.value_dim, slice)),
+      columns(narrow ? round_up(p.value_dim, 16) : slice * value_slices),
       box(p.paged() ? std::gcd(p.page_size, keys) : keys), q_bytes(q_slices * rows * 128),
       key_bytes(q_slices * keys * 128), value_bytes(value_slices * keys * 128),
+      turned_bytes(narrow ? ceil_div(keys, kSliceBytes) * columns * kSliceBytes : 0),
       keys_offset(q_stages * q_bytes), values_offset(keys_offset + stages * key_bytes),
-      barriers_offset(values_offset + stages * value_bytes), shared(barriers_offset + kBarriers),
-      scores{p.q, p.kv, Type::f32, keys}, sums{p.kv, p.kv, Type::f32, columns} {
+      turned_offset(values_offset + stages * value_bytes),
+      barriers_offset(turned_offset + stages * turned_bytes), shared(barriers_offset + kBarriers),
+      weights(keys * size_of(p.kv) / 8), scores{p.q, p.kv, Type::f32, keys},
+      sums{p.kv, p.kv, Type::f32, columns} {
   // Sums, scores, exponentials of the block before; maxima and sums of rows, addresses.
-  registers = columns / 2 + keys / 2 + keys / 4 + 20;
+  registers = columns / 2 * (narrow ? 2 : 1) + keys / 2 + weights + 20;
   if (p.bias) registers += keys / 4 + 4; // of a row, and where rows begin
   lazy = at(c, kRescale) == kLazy, soft = at(c, kSoft);
+  if (narrow) lift = kLift;
   start_registers = std::min<int64_t>(248, kRegisters / resident / threads / 8 * 8);
   consumer_registers = start_registers;
   if (threads * resident > 256) {
@@ -129,12 +147,19 @@ int64_t HopperAttentionTiling::row_blocks(const Attention& p) const { return cei
 
 std::string HopperAttention::why_not(const Attention& p, const std::string& arch) const {
   if (arch != "sm_90a") return "wgmma and TMA in this form are Hopper's: arch sm_90a";
-  if (p.q != p.kv || (p.q != Type::f16 && p.q != Type::bf16))
+  if (p.q != p.kv || (p.q != Type::f16 && p.q != Type::bf16 && p.q != Type::e4m3))
     return "Q, K and V are " + to_string(p.q) + " and " + to_string(p.kv) +
-           ": wgmma wants TYPES f16 f16 or bf16 bf16";
-  if (p.head_dim % 8 || p.value_dim % 8)
+           ": wgmma wants TYPES f16 f16, bf16 bf16 or e4m3 e4m3";
+  if (const int64_t elements = kAlign / size_of(p.kv); p.head_dim % elements || p.value_dim % elements)
     return "rows of " + text(p.head_dim) + " or " + text(p.value_dim) +
-           " elements are no multiples of 16 bytes, which TMA wants: HEAD_DIM in multiples of 8";
+           " elements are no multiples of 16 bytes, which TMA wants: HEAD_DIM in multiples of " +
+           text(elements);
+  if (p.kv == Type::e4m3 && p.paged())
+    return "values of e4m3 in pages are not transposed here: leave out PAGED; mma_attention serves it";
+  if (p.kv == Type::e4m3 && p.value_dim > kNarrowDim)
+    return "values of " + text(p.value_dim) +
+           " elements of e4m3, whose sums are kept twice: a warpgroup has registers for at most " +
+           text(kNarrowDim) + "; mma_attention serves more";
   if (p.head_dim > kMostDim || p.value_dim > kMostDim)
     return "HEAD_DIM " + text(p.head_dim) + " " + text(p.value_dim) +
            ": a warpgroup has registers and shared memory for at most " + text(kMostDim);
@@ -145,15 +170,16 @@ std::string HopperAttention::why_not(const Attention& p, const std::string& arch
   return find_template("mma_attention").why_not(p, arch); // which runs where a call does not lie as TMA wants
 }
 
-std::vector<Parameter> HopperAttention::parameters(const Attention&, const Device&) const {
+std::vector<Parameter> HopperAttention::parameters(const Attention& p, const Device&) const {
+  std::vector<int64_t> keys = {64, 80, 96, 112, 128, 144, 160, 176, 192, 224}, rescale = {0, 1, 2};
+  if (p.kv == Type::e4m3) keys = {64, 96, 128, 160, 192, 224}, rescale = {1};
   return {{"consumers", {1, 2, 3, 4}, "warpgroups of 64 rows of Q each", {1, 4}},
           {"resident", {1, 2}, "blocks that a multiprocessor has room for", {1, 4}},
-          {"keys", {64, 80, 96, 112, 128, 144, 160, 176, 192, 224}, "keys of a block of keys", {16, 256, 16}},
+          {"keys", keys, "keys of a block of keys", {16, 256, 16}},
           {"ahead", {0, 1}, "1: the next rows' Q is brought while consumers are at the present ones"},
           {"stages", {2, 3, 4}, "blocks of keys and values in shared memory", {1, 6}},
           {"pingpong", {0, 1}, "1: consumers start their products in turn"},
-          {"rescale",
-           {0, 1, 2},
+          {"rescale", rescale,
            "sums are rescaled 0: behind their product; 1: while the next scores are made; "
            "2: where a maximum rises by more than 8 powers of two"},
           {"soft", {0, 1}, "exponentials of 8 that are computed by multiplications", {0, 8}},
@@ -169,10 +195,10 @@ std::string HopperAttention::why_illegal(const Attention& p, const Device& devic
 
 bool HopperAttention::dead_end(const Attention& p, const Device& device, const Config& config,
                                size_t assigned) const {
-  static constexpr int64_t kFirst[] = {1, 1, 64, 0, 2, 0, 0, 0, 0, 0};
+  const int64_t first[] = {1, 1, 64, 0, 2, 0, is_fp8(p.kv) ? kEarly : kLate, 0, 0, 0};
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
-    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kFirst[i]);
+    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : first[i]);
   const HopperAttentionTiling t(p, filled);
   return !first_broken(kRules, Point{p, device, t}, assigned).empty();
 }

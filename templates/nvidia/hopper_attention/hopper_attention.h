@@ -3,7 +3,9 @@
 // TMA. One to four warpgroups consume, 64 rows of Q each: scores by wgmma from shared memory, their softmax
 // in registers, and the product with values by wgmma whose first operand are the registers. Scores of the
 // next block of keys, and the product of the present one, are under way while a softmax is computed. Keys and
-// values may lie in pages: a box is of one page then.
+// values may lie in pages: a box is of one page then. Of 8-bit floats, wgmma takes values only with keys side
+// by side: three warps beside the producer transpose them, and the product of each block of keys is added to
+// sums in f32, as tensor cores keep fewer bits of it.
 #pragma once
 
 #include "templates/core/operator_template.h"
@@ -25,13 +27,17 @@ struct HopperAttentionTiling : AttentionTile {
   bool halfway;     ///< the product before is awaited when half of the exponentials are made
   bool persistent;  ///< as many blocks as run at a time, that walk over all rows
   int64_t threads;
-  int64_t depth_steps;            ///< of 16 elements of a row of Q
-  int64_t q_slices, value_slices; ///< of 64 elements of a row
-  int64_t columns;                ///< of the sums: whole slices
+  bool narrow;                    ///< of 8-bit floats
+  int64_t slice;                  ///< elements of 128 bytes
+  int64_t depth_steps;            ///< of 32 bytes of a row of Q
+  int64_t q_slices, value_slices; ///< of 128 bytes of a row
+  int64_t columns;                ///< of the sums: whole slices; or, of 8-bit floats, whole steps of 16
   int64_t box; ///< keys of a box of TMA: a whole block of keys, or what it has of a page at least
   int64_t q_bytes, key_bytes, value_bytes;
-  int64_t keys_offset, values_offset, barriers_offset, shared;
-  int64_t registers;                                      ///< of a consumer's thread, about
+  int64_t turned_bytes; ///< of a block of transposed values: slices of 128 keys; 0: there are none
+  int64_t keys_offset, values_offset, turned_offset, barriers_offset, shared;
+  int64_t weights;   ///< registers of a consumer's thread that exponentials take as the product's operand
+  int64_t registers; ///< of a consumer's thread, about
   int64_t start_registers;                                ///< that each thread has as the block starts
   int64_t producer_registers = 0, consumer_registers = 0; ///< the first 0: as the block starts
   WarpgroupMma scores, sums;
@@ -43,6 +49,9 @@ struct HopperAttentionTiling : AttentionTile {
 
 /// More registers than the count, which ptxas needs.
 inline constexpr int64_t kHopperAttentionSpare = 8;
+
+/// Beside the one that produces, where values are transposed.
+inline constexpr int64_t kTurningWarps = 3;
 
 class HopperAttention : public AttentionTemplate {
 public:

@@ -26,7 +26,7 @@ HopperAttentionKernel::State HopperAttentionKernel::state_of(mlir::ValueRange x)
     return part;
   };
   State s;
-  s.sums = next(t.columns / 2), s.weights = next(t.keys / 4), s.rows = next(2 * softmax->rows());
+  s.sums = next(t.columns / 2), s.weights = next(t.weights), s.rows = next(2 * softmax->rows());
   s.factors = next(t.early ? softmax->rows() : 0);
   s.place = {x[first], x[first + 1]};
   return s;
@@ -80,7 +80,7 @@ void HopperAttentionKernel::negate_q() {
         ir.pointer_to(ir.add(ir.add(own, ir.mul(slice, t.rows * 128)), ir.sub(at, ir.mul(slice, kRows64))));
     Values words;
     for (Value word : ir.unpack(ir.load(ir.lanes(4, ir.i32), place, 16)))
-      words.push_back(ir.bit_xor(word, int64_t(int32_t(0x80008000))));
+      words.push_back(ir.bit_xor(word, int64_t(int32_t(t.narrow ? 0x80808080 : 0x80008000))));
     ir.store(ir.pack(words), place, 16);
   });
   ir.fence_async();
@@ -98,11 +98,24 @@ Values HopperAttentionKernel::scores(Value stage) {
   return ir.multiply_steps(t.scores, q, keys, steps, false, none);
 }
 
-/// Starts the product of weights and their values.
+/// Starts the product of weights and their values, which is added to sums; or, of 8-bit floats, is one of its
+/// own.
 Values HopperAttentionKernel::weigh(const State& s) {
+  if (t.narrow) {
+    const MatrixOperand turned{turned_stage(s.place.stage), true, t.columns * 128};
+    const Values none(s.sums.size(), mlir::LLVM::UndefOp::create(ir.b, ir.loc, ir.f32));
+    return ir.multiply_fragments(t.sums, s.weights, turned, false, none);
+  }
   const MatrixOperand values{value_stage(s.place.stage), false, t.keys * 128};
   const Values sums = s.factors.empty() ? s.sums : rescaled(s.sums, s.factors);
-  return ir.multiply_fragments(t.sums, s.weights, values, sums);
+  return ir.multiply_fragments(t.sums, s.weights, values, true, sums);
+}
+
+Values HopperAttentionKernel::added(Values product, const State& s) const {
+  if (!t.narrow) return product;
+  for (size_t i = 0; i < product.size(); ++i)
+    product[i] = ir.multiply_add(s.sums[i], s.factors[i % 4 / 2], product[i]);
+  return product;
 }
 
 Values HopperAttentionKernel::rescaled(Values sums, const Values& factors) const {
@@ -112,7 +125,9 @@ Values HopperAttentionKernel::rescaled(Values sums, const Values& factors) const
 
 Values HopperAttentionKernel::weights_of(const Values& exponentials) const {
   Values out;
-  for (int64_t i = 0; i < t.keys / 16; ++i) out.append(softmax->fragment(exponentials, 0, i));
+  for (int64_t i = 0; t.narrow && i < t.keys / 32; ++i)
+    out.append(softmax->narrow_fragment(exponentials, 0, i));
+  for (int64_t i = 0; !t.narrow && i < t.keys / 16; ++i) out.append(softmax->fragment(exponentials, 0, i));
   return out;
 }
 
@@ -210,7 +225,7 @@ HopperAttentionKernel::State HopperAttentionKernel::step(Value block_of_keys, co
   const Values factors = softmax->exponentials(x, s.rows, &rises, t.halfway ? halfway : nullptr);
   if (!t.halfway) await(x.size());
   s.weights = weights_of(x);
-  s.sums = sums;
+  s.sums = added(sums, s);
   if (t.lazy)
     s.sums = ir.branch(
         rises, mlir::ValueRange(sums).getTypes(), [&] { return rescaled(sums, factors); },
@@ -243,7 +258,7 @@ HopperAttentionKernel::State HopperAttentionKernel::steps(const OwnBlocks& block
 
 HopperAttentionKernel::State HopperAttentionKernel::finish(State s) {
   ir.wait(value_full(s.place.stage), s.place.parity);
-  s.sums = ir.wait_products(0, weigh(s), s.weights);
+  s.sums = added(ir.wait_products(0, weigh(s), s.weights), s);
   release(value_empty(s.place.stage));
   s.place = next(s.place), s.factors.clear();
   return s;

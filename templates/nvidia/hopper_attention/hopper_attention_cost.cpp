@@ -21,6 +21,7 @@ constexpr double kMeet = 220;   ///< clocks of barriers and waits of a block of 
 constexpr double kMeetLazily = 200; ///< the same, where maxima are not shared
 constexpr double kShared = 40;      ///< bytes of keys and values a clock, from L2 to a multiprocessor
 constexpr double kBox = 60;         ///< clocks of the producer to bring a box of a page, by one slice or more
+constexpr double kTurn = 40;        ///< clocks of a warp that transposes 32 values in 16 columns
 constexpr double kStart = 1500;     ///< clocks for Q and the first keys
 constexpr double kStore = 1200;     ///< for results
 constexpr double kHidden = 0.8;     ///< of both, where the next keys are brought meanwhile
@@ -44,7 +45,8 @@ struct Estimate {
   /// Clocks of a block of rows for a block of keys.
   double key_block() const {
     const auto rows = double(t.rows), keys = double(t.keys), scores = rows * keys;
-    const double tensor = 2 * scores * double(16 * t.depth_steps + t.columns) / kTensor;
+    const int64_t size = size_of(p.kv); // half the bytes, twice the rate
+    const double tensor = scores * double(32 / size * t.depth_steps + t.columns) * double(size) / kTensor;
     const double capped = p.softcap ? 1 : 0, biased = p.bias ? 1 : 0;
     const double soft = double(t.soft) / 8, rescaled = t.lazy ? 0 : rows * double(t.columns);
     const double issue = (scores * (kScore + capped * kCapped + biased * kBias) + rescaled) / kLanes;
@@ -60,9 +62,11 @@ struct Estimate {
     return std::max(others, boxes) + kBeside * std::min(others, boxes);
   }
 
-  /// Clocks of the producer for a block of keys of pages, of which it begins each box of keys and of values.
+  /// Clocks of the producer for a block of keys of pages, of which it begins each box of keys and of values;
+  /// or of the warps that transpose values.
   double producer() const {
     const int64_t boxes = p.paged() ? 2 * (t.keys / t.box) : 0;
+    if (t.narrow) return kTurn * double(t.keys / 32 * ceil_div(t.columns / 16, kTurningWarps));
     return kBox * double(boxes);
   }
 

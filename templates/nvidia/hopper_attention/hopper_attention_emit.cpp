@@ -18,7 +18,9 @@ void HopperAttentionKernel::start() {
     for (int64_t s = 0; s < t.q_stages; ++s)
       ir.barrier_init(q_full(ir.c(s)), 1), ir.barrier_init(q_empty(ir.c(s)), t.consumers);
     for (int64_t s = 0; s < t.stages; ++s) {
-      ir.barrier_init(key_full(ir.c(s)), 1), ir.barrier_init(value_full(ir.c(s)), 1);
+      ir.barrier_init(key_full(ir.c(s)), 1);
+      ir.barrier_init(value_full(ir.c(s)), t.narrow ? kTurningWarps : 1);
+      if (t.narrow) ir.barrier_init(raw_full(ir.c(s)), 1), ir.barrier_init(raw_empty(ir.c(s)), kTurningWarps);
       ir.barrier_init(key_empty(ir.c(s)), t.consumers), ir.barrier_init(value_empty(ir.c(s)), t.consumers);
     }
     if (p.paged()) ir.barrier_init(landed(), 1);
@@ -112,7 +114,7 @@ Kernel HopperAttention::emit(mlir::ModuleOp module, const Attention& p, const st
   kernel.args = gpu_arguments(p);
   kernel.args.push_back("batch");
   for (const auto& [name, rows] : {std::pair{"q", t.rows}, {"key", t.box}, {"value", t.box}}) {
-    kernel.maps.push_back({name, 64, rows, 128, kTokenPromotion, {}});
+    kernel.maps.push_back({name, t.slice, rows, 128, kTokenPromotion, {}});
     kernel.args.push_back(std::string("map_") + name);
   }
   kernel.align_a = kernel.align_d = 16;

@@ -1,6 +1,7 @@
 // The body of hopper_attention's kernel: one warp fills shared memory (hopper_attention_produce.cpp; from
 // pages: hopper_attention_pages.cpp), the consumers multiply (hopper_attention_consume.cpp) and store
-// (hopper_attention_store.cpp). All walk over the same blocks of rows.
+// (hopper_attention_store.cpp). Of 8-bit floats, three more warps transpose values in between
+// (hopper_attention_turn.cpp). All walk over the same blocks of rows.
 #pragma once
 
 #include "templates/nvidia/attention/mma_attention_softmax.h"
@@ -52,6 +53,12 @@ private:
   /// Lanes look up pages, or copy rows: the producer's whole warp goes along.
   bool by_warp() const { return p.varlen || p.paged(); }
 
+  // The warps that transpose values, of 8-bit floats.
+  void turn_values();
+  Values turn(mlir::ValueRange carried);
+  void turn_tile(Value from, Value to) const;
+  Value turning_lane() const; ///< i1: that tells for its warp
+
   // Keys and values in pages.
   /// The boxes of a block of keys that are brought: [from, to) of them.
   struct PageBoxes {
@@ -85,6 +92,8 @@ private:
   State finish(State);
   Values scores(Value stage);
   Values weigh(const State&);
+  /// The product has ended: its result becomes part of the sums.
+  Values added(Values product, const State&) const;
   Values rescaled(Values sums, const Values& factors) const;
   void release_q(Value block_of_keys, const KeyBlocks&);
   Values weights_of(const Values& exponentials) const;
@@ -92,8 +101,10 @@ private:
   Value is_first_thread() const; ///< of the warpgroup
   void release(Value barrier) { ir.arrive_if(is_first_thread(), barrier); }
   void store(const Values& sums, const Values& rows);
+  void store_lse(Value quad, const AttentionSoftmax::End&, const AttentionBlock::Row&);
   void store_row(const Values& sums, int64_t index, const AttentionSoftmax::End&, const AttentionBlock::Row&);
   Values gathered_row(const Values& sums, int64_t index, Value factor);
+  void store_turned(const Values& sums, int64_t index, Value factor, Value to);
 
   Value q_full(Value stage) const { return ir.add(barriers, ir.shift_left(stage, 4)); }
   Value q_empty(Value stage) const { return ir.add(q_full(stage), 8); }
@@ -107,6 +118,9 @@ private:
   Value key_empty(Value stage) const { return barrier(0, stage, 1); }
   Value value_full(Value stage) const { return barrier(1, stage, 0); }
   Value value_empty(Value stage) const { return barrier(1, stage, 1); }
+  /// Of values as they come, ahead of those that are transposed.
+  Value raw_full(Value stage) const { return barrier(2, stage, 0); }
+  Value raw_empty(Value stage) const { return barrier(2, stage, 1); }
   /// Where values in pages come whose last rows are cleared before consumers hear of them.
   Value landed() const { return ir.add(barriers, 16 * t.q_stages + 32 * t.stages); }
   Value key_stage(Value stage) const {
@@ -114,6 +128,9 @@ private:
   }
   Value value_stage(Value stage) const {
     return ir.add(ir.add(memory, t.values_offset), ir.mul(stage, t.value_bytes));
+  }
+  Value turned_stage(Value stage) const {
+    return ir.add(ir.add(memory, t.turned_offset), ir.mul(stage, t.turned_bytes));
   }
 
   HopperIr& ir;

@@ -72,7 +72,7 @@ private:
 /// As few as end the tuned call nearly first: the less keys and values are in use at a time, the better.
 int64_t HopperAttentionTiling::together(const Attention& p) const {
   if (p.mask != AttentionMask::causal && p.mask != AttentionMask::causal_top_left) return 1;
-  const int64_t pair = std::max<int64_t>(1, 2 * p.at_keys * (p.head_dim + p.value_dim));
+  const int64_t pair = std::max<int64_t>(1, size_of(p.kv) * p.at_keys * (p.head_dim + p.value_dim));
   int64_t most = std::max(kCached / pair * p.group(), kPassing);
   most = std::min(most, std::max<int64_t>(1, p.heads * p.at_batch));
   most = std::max<int64_t>(1, std::min(most, INT32_MAX / std::max<int64_t>(1, row_blocks(p))));

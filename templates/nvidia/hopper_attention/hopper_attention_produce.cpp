@@ -10,7 +10,9 @@ void HopperAttentionKernel::produce() {
   const auto work = [&] {
     walk(Values(p.paged() ? 5 : 4, ir.c(0)), [&](mlir::ValueRange carried) { return fill(carried); });
   };
-  ir.branch(ir.less(ir.warp(), 1), [&] { by_warp() ? work() : ir.branch(ir.elect(), work); });
+  const auto bring = [&] { by_warp() ? work() : ir.branch(ir.elect(), work); };
+  if (!t.narrow) return ir.branch(ir.less(ir.warp(), 1), bring);
+  ir.branch(ir.less(ir.warp(), 1), bring, [&] { turn_values(); });
 }
 
 /// By one lane.
@@ -42,11 +44,12 @@ Values HopperAttentionKernel::fill(mlir::ValueRange carried) {
           ir.wait(q_empty(of_q.stage), ir.bit_xor(of_q.parity, 1));
           load(q, q_stage(of_q.stage), q_full(of_q.stage), block.begin(), block.rows_left());
         });
-        ir.wait(value_empty(place.stage), free);
+        ir.wait(t.narrow ? raw_empty(place.stage) : value_empty(place.stage), free);
         if (p.paged())
           load_values(value, place.stage, boxes, ir.both(cut, ir.less(i, 1)), carried[4]);
         else
-          load(value, value_stage(place.stage), value_full(place.stage), first, left);
+          load(value, value_stage(place.stage), t.narrow ? raw_full(place.stage) : value_full(place.stage),
+               first, left);
         const RingPlace after = next(place);
         return Values{after.stage, after.parity};
       });
@@ -71,7 +74,7 @@ void HopperAttentionKernel::copy(const Source& s, Value to, Value full, Value to
   ir.arrive_expecting(full, s.bytes);
   for (int64_t slice = 0; slice < s.slices; ++slice)
     ir.load_tile(arguments.at(std::string("map_") + s.name), ir.add(to, slice * s.rows * 128), full,
-                 {ir.c(64 * slice), row, head, block.entry()});
+                 {ir.c(t.slice * slice), row, head, block.entry()});
 }
 
 /// In pieces of 16 bytes, to where TMA puts them.
@@ -85,14 +88,15 @@ void HopperAttentionKernel::gather(const Source& s, Value to, Value full, Value 
     Value place = ir.bit_xor(ir.bit_and(column, 7), ir.bit_and(row, 7));
     place = ir.add(ir.shift_left(row, 7), ir.shift_left(place, 4));
     place = ir.add(ir.add(to, place), ir.mul(ir.shift_right_bits(column, 3), s.rows * 128));
-    Value inside = ir.both(ir.less(row, left), ir.less(column, s.elements / 8));
+    Value inside = ir.both(ir.less(row, left), ir.less(column, s.elements * size_of(s.type) / 16));
     Value source = ir.offset(ir.offset(from, ir.mul(ir.to_i64(row), pitch)), ir.shift_left(column, 4));
     ir.assembly(nullptr, "cp.async.cg.shared.global [$0], [$1], 16, $2;", "r,l,r",
                 {place, source, ir.select(inside, ir.c(16), ir.c(0))}, true);
   });
   ir.commit_copies();
   ir.wait_copies(0);
-  ir.fence_async();
+  if (!t.narrow || s.name[0] != 'v')
+    ir.fence_async(); // what warps transpose, they load as these were written
   ir.warp_barrier();
   once([&] { ir.arrive(full); });
 }

@@ -49,6 +49,11 @@ Values HopperAttentionKernel::gathered_row(const Values& sums, int64_t index, Va
 void HopperAttentionKernel::store_row(const Values& sums, int64_t index, const AttentionSoftmax::End& e,
                                       const AttentionBlock::Row& row) {
   const int64_t size = size_of(p.out);
+  if (t.narrow)
+    return ir.branch(block.exists(row), [&] {
+      store_turned(sums, index, e.factor, block.address("out", p.out, row.token, row.head));
+      store_lse(ir.bit_and(ir.lane(), 3), e, row);
+    });
   const Values pieces = gathered_row(sums, index, e.factor); // by all lanes, whether their rows exist or not
   ir.branch(block.exists(row), [&] {
     Value quad = ir.bit_and(ir.lane(), 3), to = block.address("out", p.out, row.token, row.head);
@@ -60,10 +65,30 @@ void HopperAttentionKernel::store_row(const Values& sums, int64_t index, const A
       Value pair = ir.pack({ir.mulf(sums[at], e.factor), ir.mulf(sums[at + 1], e.factor)});
       ir.store(ir.encode(p.out, pair), ir.offset(own, 8 * tile * size), 2 * size);
     }
-    if (!p.lse) return;
-    ir.branch(ir.equal(quad, ir.c(0)),
-              [&] { ir.store(e.lse, block.address("lse", Type::f32, row.token, row.head), 4); });
+    store_lse(quad, e, row);
   });
+}
+
+void HopperAttentionKernel::store_lse(Value quad, const AttentionSoftmax::End& e,
+                                      const AttentionBlock::Row& row) {
+  if (!p.lse) return;
+  ir.branch(ir.equal(quad, ir.c(0)),
+            [&] { ir.store(e.lse, block.address("lse", Type::f32, row.token, row.head), 4); });
+}
+
+/// Of 16 columns, which turn_tile() has put into another order, a lane has four side by side: the first and
+/// third of these in the first tile of 8.
+void HopperAttentionKernel::store_turned(const Values& sums, int64_t index, Value factor, Value to) {
+  const int64_t size = size_of(p.out);
+  to = ir.offset(to, ir.mul(ir.bit_and(ir.lane(), 3), kQuad * size));
+  for (int64_t step = 0; step < p.value_dim / 16; ++step) {
+    Values four;
+    for (int64_t column = 0; column < kQuad; ++column) {
+      const int64_t tile = 2 * step + column % 2;
+      four.push_back(ir.mulf(sums[size_t(tile * 4 + index * 2 + column / 2)], factor));
+    }
+    ir.store(ir.encode(p.out, ir.pack(four)), ir.offset(to, 16 * step * size), kQuad * size);
+  }
 }
 
 } // namespace deepgen

@@ -255,6 +255,9 @@ TEST(Problem, WrongAttentionSaysWhat) {
   EXPECT_NE(with("kv_heads=2", "kv_heads=3").find("no multiple of kv_heads"), std::string::npos);
   EXPECT_NE(with("head_dim=64", "head_dim=513").find("1 to 512"), std::string::npos);
   EXPECT_NE(with("kv=f32", "kv=e4m3").find("f32, f16 or bf16"), std::string::npos);
+  EXPECT_NE(with("q=f32", "q=e4m3").find("may all be e4m3"), std::string::npos);
+  EXPECT_EQ(with("q=f32 kv=f32", "q=e4m3 kv=e4m3"), "");
+  EXPECT_NE(with("q=f32 kv=f32 out=f32", "q=e4m3 kv=e4m3 out=e4m3"), "");
   EXPECT_NE(with("at_queries=8", "at_queries=9").find("beyond its sizes"), std::string::npos);
   for (const char* page : {"0", "48", "2048", "-1", "x"})
     EXPECT_NE(with("options=none", "options=none page=" + std::string(page)), "") << page;
@@ -319,7 +322,7 @@ TEST(Problem, CMakeComposesTheSameKeys) {
   EXPECT_GT(of_two, 0u);
   EXPECT_EQ(of_two, of_most);
   EXPECT_EQ(rows.size(), 3u * 5 * 4 * 2);
-  EXPECT_EQ(attention.size(), 3u * 4 * 2);
+  EXPECT_EQ(attention.size(), 4u * 4 * 2);
   EXPECT_EQ(composed, served);
   EXPECT_EQ(served.size(), 29u);
   EXPECT_GE(grouped, 10u);

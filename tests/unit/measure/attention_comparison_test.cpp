@@ -278,6 +278,54 @@ TEST(StoredValues, EveryF16IsDecoded) {
   }
 }
 
+TEST(StoredValues, EveryE4m3IsStoredAsItIs) {
+  for (int bits = 0; bits < 256; ++bits) {
+    const auto code = uint8_t(bits);
+    double many = 0;
+    decode(Type::e4m3, &code, 0, 1, &many);
+    uint8_t again = 0;
+    encode(Type::e4m3, many, &again, 0);
+    if ((bits & 0x7f) == 0x7f)
+      EXPECT_TRUE(std::isnan(many) && (again & 0x7f) == 0x7f) << bits;
+    else
+      EXPECT_EQ(again, code) << many;
+  }
+  const auto stored = [](double x) {
+    uint8_t code = 0;
+    encode(Type::e4m3, x, &code, 0);
+    return decoded(Type::e4m3, &code, 0);
+  };
+  EXPECT_EQ(stored(17), 16) << "to even";
+  EXPECT_EQ(stored(19), 20) << "to even";
+  EXPECT_EQ(stored(15.75), 16) << "carries into the exponent";
+  EXPECT_EQ(stored(-0x1p-10), 0);
+  EXPECT_EQ(stored(-0x1.1p-10), -0x1p-9);
+  EXPECT_EQ(stored(1e9), 448);
+}
+
+/// A key whose value is left out, of keys of like weight: more than what rounding may do.
+TEST(AttentionComparison, ALostKeyOfE4m3IsFound) {
+  const Attention p = Attention::parse(
+      "attention heads=1 kv_heads=1 head_dim=64 value_dim=16 q=e4m3 kv=e4m3 out=f32 mask=none queries=8 "
+      "keys=40 options=lse at_batch=1 at_queries=8 at_keys=40");
+  AttentionShape all;
+  all.queries = 8, all.keys = 40;
+  AttentionShape fewer = all;
+  fewer.keys = 39;
+  const AttentionInputs inputs(p, all, 3), less(p, fewer, 3); // the same values, but for the last key
+  const std::vector<AttentionReference::Row> rows = {{0, 0}, {3, 0}, {7, 0}};
+  const auto right = AttentionReference(p, inputs, Type::e4m3).rows(0, 0, rows);
+  const auto wrong = AttentionReference(p, less, Type::e4m3).rows(0, 0, rows);
+  double worst = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_LE(right[i].error_of_out(p, 0, right[i].value[0]), 1);
+    for (int64_t d = 0; d < p.value_dim; ++d)
+      worst = std::max(worst, right[i].error_of_out(p, d, wrong[i].value[size_t(d)]));
+    worst = std::max(worst, right[i].error_of_lse(wrong[i].lse));
+  }
+  EXPECT_GT(worst, 1);
+}
+
 TEST(StoredValues, TheFirstElementBeyondIsFound) {
   for (Type type : {Type::f32, Type::f16, Type::bf16}) {
     std::vector<char> data(size_t(1000 * size_of(type)), 0);
