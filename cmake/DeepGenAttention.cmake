@@ -1,17 +1,20 @@
 # Attention: softmax(scale * Q * K^T) * V of each head in one kernel, tuned like a GEMM.
 #
 #   deepgen_add_attention(<target> [NAME f] HEADS q [kv] HEAD_DIM d [dv] TYPES q kv out QUERIES most KEYS most
-#                         [MASK none|causal|causal_top_left|window] [VARLEN] [PAGED size] [LSE] [SOFTCAP] [SINK] [BIAS type] [SPLIT_KEYS n] [TUNE_AT batch x queries x keys]
+#                         [MASK none|causal|causal_top_left|window] [VARLEN] [PAGED size] [LSE] [SOFTCAP] [SINK] [BIAS type] [SPLIT_KEYS n]
+#                         [TUNE_AT <batch>x<queries>x<keys> ...] [WEIGHTS w ...] [KERNELS n]
 #                         [SEARCH ...] [SEARCH_FILE f] [BUDGET ...] [SLOTS n ...] [UNTUNED] [ARCHS ...] [NAMESPACE ns] [LOCK_FILE path]
 #                         [VENDORED])
 #
 # HEADS of Q and out, and of K and V: as many of the first share one of the second; kv defaults to q. HEAD_DIM of Q and K, and of V
 # and out; dv defaults to d. TYPES: f32, f16, bf16 each, or e4m3 e4m3 and one of these. QUERIES and KEYS are the most of a batch entry: calls pass the batch and
 # up to these. TUNE_AT is the call that configs are timed at, such as 1x1024x1024; without it, a batch of 1 and at most 1024 queries
-# and 4096 keys. MASK, VARLEN, PAGED, LSE, SOFTCAP, SINK, BIAS and SPLIT_KEYS: docs/attention.md. The other keywords are those of deepgen_add_gemm() (DeepGen.cmake).
+# and 4096 keys. Of several, kernels share the calls: WEIGHTS says how often each is called, to the others, and KERNELS how many
+# kernels there are at most. MASK, VARLEN, PAGED, LSE, SOFTCAP, SINK, BIAS and SPLIT_KEYS: docs/attention.md. The other keywords are those of deepgen_add_gemm() (DeepGen.cmake).
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenPoints.cmake)
 
 set_property(GLOBAL PROPERTY DEEPGEN_ATTENTION_MASKS none causal causal_top_left window)
 set_property(GLOBAL PROPERTY DEEPGEN_ATTENTION_TYPES f32 f16 bf16)
@@ -28,8 +31,21 @@ macro(_deepgen_one_or_two target keyword most form first second)
   list(GET arg_${keyword} -1 ${second})
 endmacro()
 
-# Reads arg_TUNE_AT, arg_QUERIES and arg_KEYS of the caller; sets at_batch, at_queries and at_keys there.
-macro(_deepgen_attention_point target)
+# Checks a call of TUNE_AT; sets at_batch, at_queries and at_keys of the caller.
+macro(_deepgen_attention_call target call)
+  if(NOT "${call}" MATCHES "^([1-9][0-9]*)x([1-9][0-9]*)x([1-9][0-9]*)$")
+    _deepgen_fail(${target} TUNE_AT "${call}" "is no call" "<batch>x<queries>x<keys>, such as 1x1024x1024")
+  endif()
+  set(at_batch ${CMAKE_MATCH_1})
+  set(at_queries ${CMAKE_MATCH_2})
+  set(at_keys ${CMAKE_MATCH_3})
+  _deepgen_check_counts(${target} "TUNE_AT, batch of" "${at_batch}" 65536)
+  _deepgen_check_counts(${target} "TUNE_AT, queries of" "${at_queries}" ${arg_QUERIES})
+  _deepgen_check_counts(${target} "TUNE_AT, keys of" "${at_keys}" ${arg_KEYS})
+endmacro()
+
+# Reads arg_TUNE_AT, arg_QUERIES and arg_KEYS of the caller; sets `at` there to the end of the key.
+macro(_deepgen_attention_points target)
   set(at_batch 1)
   set(at_queries ${arg_QUERIES})
   set(at_keys ${arg_KEYS})
@@ -39,18 +55,39 @@ macro(_deepgen_attention_point target)
   if(at_keys GREATER 4096)
     set(at_keys 4096)
   endif()
-  if(DEFINED arg_TUNE_AT)
-    if(NOT arg_TUNE_AT MATCHES "^([1-9][0-9]*)x([1-9][0-9]*)x([1-9][0-9]*)$")
-      _deepgen_fail(${target} TUNE_AT "${arg_TUNE_AT}" "is no call" "<batch>x<queries>x<keys>, such as 1x1024x1024")
-    endif()
-    set(at_batch ${CMAKE_MATCH_1})
-    set(at_queries ${CMAKE_MATCH_2})
-    set(at_keys ${CMAKE_MATCH_3})
-    _deepgen_check_counts(${target} "TUNE_AT, batch of" "${at_batch}" 65536)
-    _deepgen_check_counts(${target} "TUNE_AT, queries of" "${at_queries}" ${arg_QUERIES})
-    _deepgen_check_counts(${target} "TUNE_AT, keys of" "${at_keys}" ${arg_KEYS})
+  if(DEFINED arg_TUNE_AT AND arg_TUNE_AT STREQUAL "")
+    _deepgen_fail(${target} TUNE_AT "" "is no call" "<batch>x<queries>x<keys>, such as 1x1024x1024")
+  endif()
+  foreach(call IN LISTS arg_TUNE_AT)
+    _deepgen_attention_call(${target} "${call}")
+  endforeach()
+  set(at "at_batch=${at_batch} at_queries=${at_queries} at_keys=${at_keys}")
+  list(LENGTH arg_TUNE_AT at_count)
+  if(at_count GREATER 1)
+    _deepgen_check_points(${target})
+    set(at "${arg_TUNE_AT}")
+    list(SORT at COMPARE NATURAL) # as keys have them: by batch, then queries, then keys
+    list(JOIN at "+" at)
+    string(PREPEND at "at=")
   endif()
 endmacro()
+
+# From arg_* of the caller: what problem.json has of several calls, as of a range; empty of one.
+function(_deepgen_attention_points_json target result)
+  set(${result} "" PARENT_SCOPE)
+  list(LENGTH arg_TUNE_AT count)
+  if(count GREATER 1)
+    _deepgen_points_json(${target} json)
+    set(${result} "${json}" PARENT_SCOPE)
+    return()
+  endif()
+  foreach(keyword WEIGHTS KERNELS)
+    if(DEFINED arg_${keyword})
+      string(REPLACE ";" " " text "${arg_${keyword}}")
+      _deepgen_fail(${target} ${keyword} "${text}" "is for functions that are tuned for several calls" "with two calls or more in TUNE_AT")
+    endif()
+  endforeach()
+endfunction()
 
 # From arg_* of the caller: the key of base/problem/attention.h, with the checks of its validate().
 function(_deepgen_attention_key target result)
@@ -83,7 +120,7 @@ function(_deepgen_attention_key target result)
   foreach(keyword QUERIES KEYS)
     _deepgen_check_counts(${target} ${keyword} "${arg_${keyword}}" 16777216)
   endforeach()
-  _deepgen_attention_point(${target})
+  _deepgen_attention_points(${target})
   set(options "")
   foreach(option VARLEN LSE SOFTCAP SINK)
     if(arg_${option})
@@ -115,15 +152,14 @@ function(_deepgen_attention_key target result)
     set(splits " splits=${arg_SPLIT_KEYS}")
   endif()
   string(CONCAT key "attention heads=${heads} kv_heads=${kv_heads} head_dim=${head_dim} value_dim=${value_dim} q=${q} kv=${kv} "
-    "out=${out} mask=${arg_MASK} queries=${arg_QUERIES} keys=${arg_KEYS} options=${options}${bias}${page}${splits} at_batch=${at_batch} "
-    "at_queries=${at_queries} at_keys=${at_keys}")
+    "out=${out} mask=${arg_MASK} queries=${arg_QUERIES} keys=${arg_KEYS} options=${options}${bias}${page}${splits} ${at}")
   set(${result} "${key}" PARENT_SCOPE)
 endfunction()
 
 function(deepgen_add_attention target)
   set(options UNTUNED VENDORED VARLEN LSE SOFTCAP SINK)
-  set(singles NAME MASK BIAS PAGED SPLIT_KEYS QUERIES KEYS TUNE_AT NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
-  set(lists HEADS HEAD_DIM TYPES ARCHS SLOTS)
+  set(singles NAME MASK BIAS PAGED SPLIT_KEYS QUERIES KEYS KERNELS NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
+  set(lists HEADS HEAD_DIM TYPES TUNE_AT WEIGHTS ARCHS SLOTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_attention)
   _deepgen_check_target_name("${target}")
   _deepgen_check_words(${target} "${options}" "${singles}" "${lists}" "${ARGN}" ${ARGC})
@@ -141,5 +177,6 @@ function(deepgen_add_attention target)
     set(arg_MASK none)
   endif()
   _deepgen_attention_key(${target} key)
-  _deepgen_add_problem(${target} "${key}")
+  _deepgen_attention_points_json(${target} points)
+  _deepgen_add_problem(${target} "${key}" "${points}")
 endfunction()

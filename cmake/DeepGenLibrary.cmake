@@ -8,7 +8,10 @@ set_property(GLOBAL PROPERTY DEEPGEN_LIBRARY_FOLDER ${CMAKE_CURRENT_LIST_DIR}/li
 # of _deepgen_points().
 function(_deepgen_add_problem target key)
   _deepgen_check_identifier(${target} NAME "${arg_NAME}")
-  string(FIND "${key}" ".." _deepgen_ranged) # -1: no size is a range
+  set(_deepgen_ranged -1)
+  if(key MATCHES "[.][.]| at=") # a size is a range, or it is tuned for several calls
+    set(_deepgen_ranged 0)
+  endif()
   _deepgen_search_options(${target} options)
   _deepgen_library(${target})
   _deepgen_check_archs_serve(${target} "${key}")

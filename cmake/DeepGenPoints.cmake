@@ -1,4 +1,5 @@
-# What a function with a range is tuned for: TUNE_AT, WEIGHTS and KERNELS of deepgen_add_gemm(). The tool has the same rules
+# What a function with a range is tuned for: TUNE_AT, WEIGHTS and KERNELS of deepgen_add_gemm(), and of deepgen_add_attention() for
+# several calls. The tool has the same rules
 # (tune_points() in base/problem/points.h), and the default points.
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.25) # functions keep the policies of the file that defines them, whatever the project has set
@@ -23,9 +24,17 @@ function(_deepgen_points target result)
         "with a size such as 1..8192 in SHAPE or BATCH")
     endif()
   endforeach()
-  set(json "")
   if(DEFINED arg_TUNE_AT)
     _deepgen_check_tune_at(${target} "${ranges}")
+  endif()
+  _deepgen_points_json(${target} json)
+  set(${result} "${json}" PARENT_SCOPE)
+endfunction()
+
+# The same of points that have been checked.
+function(_deepgen_points_json target result)
+  set(json "")
+  if(DEFINED arg_TUNE_AT)
     list(JOIN arg_TUNE_AT "\",\"" words)
     string(APPEND json " \"tune_at\":[\"${words}\"],\n")
   endif()
@@ -68,6 +77,11 @@ function(_deepgen_check_tune_at target ranges)
       endif()
     endforeach()
   endforeach()
+  _deepgen_check_points(${target})
+endfunction()
+
+# Of arg_TUNE_AT, whatever its points are.
+function(_deepgen_check_points target)
   set(once "${arg_TUNE_AT}")
   list(REMOVE_DUPLICATES once)
   list(LENGTH arg_TUNE_AT length)

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <tuple>
+#include <utility>
 
 namespace deepgen {
 namespace {
@@ -56,6 +57,77 @@ void check_attention_sizes(const Attention& p) {
   check(kHeadSizes), check(kTokenSizes), check(kTunedSizes);
 }
 
+std::string call_text(const Sizes& call) {
+  return std::to_string(call.batch) + "x" + std::to_string(call.m) + "x" + std::to_string(call.n);
+}
+
+/// In keys: by their numbers, from the left.
+std::string calls_text(std::vector<Sizes> calls) {
+  std::sort(calls.begin(), calls.end(), [](const Sizes& x, const Sizes& y) {
+    return std::tie(x.batch, x.m, x.n) < std::tie(y.batch, y.m, y.n);
+  });
+  std::string text;
+  for (const Sizes& call : calls) text += (text.empty() ? "" : "+") + call_text(call);
+  return text;
+}
+
+/// As points are (base/problem/points.h).
+bool is_smaller(const Sizes& x, const Sizes& y) {
+  const auto rank = [](const Sizes& s) {
+    return std::tuple(double(s.m) * double(s.n) * double(s.batch), s.m, s.n);
+  };
+  return rank(x) < rank(y);
+}
+
+void tune_for(Attention& p, const Sizes& call) {
+  p.at_batch = call.batch, p.at_queries = call.m, p.at_keys = call.n;
+}
+
+Sizes call_of(std::string_view text) {
+  Sizes call;
+  std::string_view rest = text;
+  for (int64_t* size : {&call.batch, &call.m, &call.n}) {
+    const size_t end = size == &call.n ? rest.size() : rest.find('x');
+    if (end == std::string_view::npos)
+      throw Error("'" + std::string(text) + "' is no call", "at", "",
+                  "<batch>x<queries>x<keys>, such as 1x1024x1024");
+    *size = KeyFields::number(rest.substr(0, end), "at");
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return call;
+}
+
+/// "1x1x4096+8x1x4096"
+void read_calls(std::string_view text, Attention& p) {
+  while (true) {
+    const size_t plus = text.find('+');
+    p.calls.push_back(call_of(text.substr(0, plus)));
+    if (plus == std::string_view::npos || p.calls.size() > most_attention_calls) break;
+    text.remove_prefix(plus + 1);
+  }
+  std::sort(p.calls.begin(), p.calls.end(), is_smaller);
+  tune_for(p, p.calls.back());
+}
+
+void check_calls(const Attention& p) {
+  if (p.calls.empty()) return;
+  const std::string text = calls_text(p.calls);
+  if (p.calls.size() < 2 || p.calls.size() > most_attention_calls)
+    throw Error(std::to_string(p.calls.size()) + " calls that it is tuned for", "at=" + text, "",
+                "2 to " + std::to_string(most_attention_calls) +
+                    "; for one, the fields at_batch, at_queries and at_keys");
+  for (size_t i = 1; i < p.calls.size(); ++i)
+    if (!is_smaller(p.calls[i - 1], p.calls[i]))
+      throw Error("a call that it is tuned for is there twice, or in no order", "at=" + text,
+                  call_text(p.calls[i]), "each call once (TUNE_AT)");
+  for (const Sizes& call : p.calls) {
+    Attention one = p;
+    one.calls.clear(), one.one_call = false;
+    tune_for(one, call);
+    validate(one);
+  }
+}
+
 void check_page(int64_t size) {
   if (size < 1 || size > most_page_size || (size & (size - 1)))
     throw Error("no size of a page", "page=" + std::to_string(size), "",
@@ -82,6 +154,33 @@ double seen_pairs(const Attention& p) {
 } // namespace
 
 std::string to_string(AttentionMask mask) { return kMasks[size_t(mask)]; }
+
+Sizes Attention::sizes() const { return {queries, keys, 1, most_attention_batch}; }
+
+bool Attention::takes(const Sizes& call) const {
+  const Sizes most = sizes();
+  for (size_t i = 0; i < size_count; ++i)
+    if (call[Size(i)] < 0 || call[Size(i)] > most[Size(i)]) return false;
+  return call.k == 1;
+}
+
+Attention Attention::at(const Sizes& call) const {
+  if (!takes(call) || std::min({call.m, call.n, call.batch}) < 1)
+    throw Error("no call of this function", call_text(call), key(),
+                "sizes from 1 on, up to its queries and keys, and a batch of at most " +
+                    std::to_string(most_attention_batch));
+  Attention one = *this;
+  tune_for(one, call);
+  one.one_call = !calls.empty();
+  return one;
+}
+
+Attention Attention::alone(int64_t batch, int64_t most_queries, int64_t most_keys) const {
+  Attention one = *this;
+  one.calls.clear(), one.one_call = false;
+  tune_for(one, {most_queries, most_keys, 1, batch});
+  return one;
+}
 
 double Attention::flops() const {
   return 2 * double(head_dim + value_dim) * double(heads) * double(at_batch) * seen_pairs(*this);
@@ -113,6 +212,7 @@ std::string Attention::key() const {
   if (bias) text += " bias=" + to_string(*bias);
   if (paged()) text += " page=" + std::to_string(page_size);
   if (splits) text += " splits=" + std::to_string(splits);
+  if (ranged()) return text + " at=" + calls_text(calls);
   for (const AttentionSize& size : kTunedSizes) add(size);
   return text;
 }
@@ -122,7 +222,7 @@ Attention Attention::parse(std::string_view text) {
                                                 kAttentionOptions[2].name, kAttentionOptions[3].name};
   Attention p;
   KeyFields fields(text, "heads kv_heads head_dim value_dim q kv out mask queries keys options [bias] "
-                         "[page] [splits] at_batch at_queries at_keys");
+                         "[page] [splits] at_batch at_queries at_keys, or at");
   for (const AttentionSize& size : kHeadSizes) p.*size.value = fields.integer(size.name);
   p.q = fields.type("q");
   p.kv = fields.type("kv");
@@ -135,7 +235,10 @@ Attention Attention::parse(std::string_view text) {
   if (fields.next_is("bias")) p.bias = fields.type("bias");
   if (fields.next_is("page")) check_page(p.page_size = fields.integer("page"));
   if (fields.next_is("splits")) check_splits(p.splits = fields.integer("splits"));
-  for (const AttentionSize& size : kTunedSizes) p.*size.value = fields.integer(size.name);
+  if (fields.next_is("at"))
+    read_calls(fields.text("at"), p);
+  else
+    for (const AttentionSize& size : kTunedSizes) p.*size.value = fields.integer(size.name);
   fields.end();
   validate(p);
   return p;
@@ -165,6 +268,7 @@ void validate(const Attention& p) {
                 "at_queries=" + std::to_string(p.at_queries) + " at_keys=" + std::to_string(p.at_keys),
                 "queries=" + std::to_string(p.queries) + " keys=" + std::to_string(p.keys),
                 "raise these, or lower those");
+  check_calls(p);
 }
 
 } // namespace deepgen

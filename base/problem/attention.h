@@ -3,12 +3,14 @@
 #pragma once
 
 #include "base/problem/rate.h"
+#include "base/problem/size.h"
 #include "base/problem/types.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace deepgen {
 
@@ -41,12 +43,28 @@ struct Attention {
   std::optional<Type> bias; ///< of what is added to scores: f32, f16 or bf16
   int64_t page_size = 0;    ///< tokens of a page of K and V, a power of two; 0: there are no pages
   int64_t splits = 0; ///< parts of an entry's keys that blocks of a GPU share out; 0: as the search finds
-  int64_t at_batch = 1, at_queries = 1, at_keys = 1; ///< the call that it is tuned for
+  /// The call that it is tuned for; of several, that of the most queries times keys, of all entries.
+  int64_t at_batch = 1, at_queries = 1, at_keys = 1;
+  /// Several calls that its kernels share: by Size, queries are m and keys are n. At least two, each once, by
+  /// their products. Empty: it is tuned for the one above.
+  std::vector<Sizes> calls;
+  bool one_call = false; ///< one of several: calls say what its kernels have to serve beside it; see at()
 
   bool operator==(const Attention&) const = default;
 
   bool paged() const { return page_size > 0; }
   bool biased() const { return bias.has_value(); }
+  /// Whether several kernels share the calls.
+  bool ranged() const { return !calls.empty() && !one_call; }
+  /// Of the largest call.
+  Sizes sizes() const;
+  /// Whether a call may pass these; 0 is legal at every call.
+  bool takes(const Sizes&) const;
+  /// The same function, tuned for this call; of several, kernels of either are the others', too. Its key is
+  /// that of a function that is tuned for this call alone. Throws Error when a size is 0, or beyond its own.
+  Attention at(const Sizes&) const;
+  /// A problem whose kernels have to serve this call alone.
+  Attention alone(int64_t batch, int64_t queries, int64_t keys) const;
   int64_t group() const { return heads / kv_heads; } ///< heads of Q that share one of K and V
   /// Operations of both products in the call that it is tuned for; what the mask hides is not counted.
   double flops() const;
@@ -59,7 +77,8 @@ struct Attention {
   /// The canonical line, e.g. "attention heads=32 kv_heads=8 head_dim=128 value_dim=128 q=bf16 kv=bf16
   /// out=bf16 mask=causal queries=8192 keys=131072 options=varlen+lse at_batch=1 at_queries=4096
   /// at_keys=4096"; behind options "bias=f32" where there is one, "page=64" where there are pages, then
-  /// "splits=8" where the number is fixed
+  /// "splits=8" where the number is fixed. Several calls are in place of the last three:
+  /// "at=1x1x4096+8x1x4096", each a batch, queries and keys, ascending by these.
   std::string key() const;
   /// The inverse of key(); throws Error naming the offending field.
   static Attention parse(std::string_view key);
@@ -67,6 +86,7 @@ struct Attention {
 
 inline constexpr int64_t most_attention_batch = 65536, most_attention_heads = 1024, most_head_dim = 512,
                          most_tokens = int64_t(1) << 24, most_page_size = 1024, most_splits = 64;
+inline constexpr size_t most_attention_calls = 32; ///< that one function is tuned for
 
 /// A bias of a greater magnitude counts as infinite: the greatest f32 times log 2. So the lowest f32 and bf16
 /// hide keys.
@@ -76,7 +96,7 @@ std::string to_string(AttentionMask);
 
 /// Throws Error when a size is out of range, heads are no multiple of kv_heads, the types are not served
 /// (f32, f16 and bf16 each, or e4m3 of Q, K and V alike), a page or the number of splits is no power of two,
-/// or the call that it is tuned for is beyond queries or keys.
+/// or a call that it is tuned for is beyond queries or keys.
 void validate(const Attention&);
 
 } // namespace deepgen

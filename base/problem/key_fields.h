@@ -42,9 +42,10 @@ public:
     }
   }
   void end() const;
+  /// A whole number that is a part of a field.
+  static int64_t number(std::string_view digits, std::string_view field);
 
 private:
-  static int64_t number(std::string_view digits, std::string_view field);
   static size_t position(std::string_view value, std::string_view field, std::span<const char* const> names);
 
   std::string_view all_, rest_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 namespace deepgen {
+static_assert(kMostPoints == most_attention_calls);
 namespace {
 
 /// Evenly spaced ones, with both ends.
@@ -60,21 +61,24 @@ auto rank_of(const Sizes& x) {
 }
 bool before(const Sizes& x, const Sizes& y) { return rank_of(x) < rank_of(y); }
 
-std::vector<Size> ranges_of(const Gemm& p) {
+bool is_attention(const Problem& p) { return std::holds_alternative<Attention>(p.which()); }
+
+/// In the order in which users name them.
+std::vector<Size> ranges_of(const Problem& p) {
+  if (is_attention(p) && p.ranged()) return {Size::batch, Size::m, Size::n};
   std::vector<Size> out;
   for (size_t i = 0; i < size_count; ++i)
-    if (p.least[i]) out.push_back(Size(i));
+    if (p.least(Size(i))) out.push_back(Size(i));
   return out;
 }
 
 /// "M from 1 to 8192"
-std::string range_text(const Gemm& p, Size size) {
-  return std::string(size_names[size_t(size)]) + " from " +
-         std::to_string(std::max<int64_t>(1, *p.least[size_t(size)])) + " to " +
+std::string range_text(const Problem& p, Size size) {
+  return size_text(p, size) + " from " + std::to_string(std::max<int64_t>(1, *p.least(size))) + " to " +
          std::to_string(p.sizes()[size]);
 }
 
-std::string allowed_text(const Gemm& p) {
+std::string allowed_text(const Problem& p) {
   std::string text;
   for (Size size : ranges_of(p)) text += (text.empty() ? "" : ", ") + range_text(p, size);
   return text + (ranges_of(p).size() > 1 ? ", with x between" : "");
@@ -88,7 +92,7 @@ std::optional<int64_t> count_of(const std::string& text) {
   return std::stoll(text);
 }
 
-Sizes sizes_of(const Gemm& p, const std::string& word, const std::string& where) {
+Sizes sizes_of(const Problem& p, const std::string& word, const std::string& where) {
   const std::vector<Size> ranges = ranges_of(p);
   const auto refuse = [&] {
     throw Error("'" + visible(word) + "' is no point of the ranges", where, p.key(),
@@ -110,10 +114,11 @@ Sizes sizes_of(const Gemm& p, const std::string& word, const std::string& where)
 
 } // namespace
 
-std::vector<Sizes> default_points(const Gemm& p, size_t most) {
+std::vector<Sizes> default_points(const Problem& p, size_t most) {
+  if (is_attention(p)) return p.attention().calls;
   std::vector<std::pair<Size, std::vector<int64_t>>> ranges;
   for (Size size : ranges_of(p))
-    ranges.push_back({size, values_of(*p.least[size_t(size)], p.sizes()[size], size, most)});
+    ranges.push_back({size, values_of(*p.least(size), p.sizes()[size], size, most)});
   const size_t corners = ranges.size() > 1 ? ranges.size() : 0;
   size_t steps = 1;
   for (const auto& range : ranges) steps = std::max(steps, range.second.size());
@@ -138,7 +143,7 @@ std::vector<Sizes> ascending(std::vector<Sizes> points) {
   return points;
 }
 
-TunePoints default_tune_points(const Gemm& p) {
+TunePoints default_tune_points(const Problem& p) {
   TunePoints points;
   if (!p.ranged()) return points;
   points.at = default_points(p);
@@ -146,7 +151,7 @@ TunePoints default_tune_points(const Gemm& p) {
   return points;
 }
 
-void check_points(const Gemm& p, const TunePoints& points, const std::string& where) {
+void check_points(const Problem& p, const TunePoints& points, const std::string& where) {
   const auto refuse = [&](const std::string& what, const std::string& allowed) {
     throw Error(what, where, p.key(), allowed);
   };
@@ -155,6 +160,8 @@ void check_points(const Gemm& p, const TunePoints& points, const std::string& wh
     refuse("points are of problems with ranges, and this one has none",
            "give a size a range, such as 1..8192, or leave TUNE_AT, WEIGHTS and KERNELS out");
   }
+  if (is_attention(p) && points.at != default_points(p))
+    refuse("the points are not the calls of the problem's key", "those of its field 'at' (TUNE_AT)");
   if (points.at.empty() || points.at.size() > kMostPoints)
     refuse(std::to_string(points.at.size()) + " points", "1 to " + std::to_string(kMostPoints) + " points");
   for (size_t i = 0; i < points.at.size(); ++i) {
@@ -177,7 +184,7 @@ void check_points(const Gemm& p, const TunePoints& points, const std::string& wh
     refuse(std::to_string(points.kernels) + " kernels", "KERNELS from 1 to " + std::to_string(kMostKernels));
 }
 
-TunePoints tune_points(const Gemm& p, const std::vector<std::string>& words,
+TunePoints tune_points(const Problem& p, const std::vector<std::string>& words,
                        const std::vector<double>& weights, size_t kernels, const std::string& where) {
   TunePoints points = default_tune_points(p);
   points.kernels = kernels;
@@ -197,37 +204,42 @@ TunePoints tune_points(const Gemm& p, const std::vector<std::string>& words,
   return points;
 }
 
-std::string point_text(const Gemm& p, const Sizes& at) {
+std::string point_text(const Problem& p, const Sizes& at) {
   std::string text;
   for (Size size : ranges_of(p)) text += (text.empty() ? "" : "x") + std::to_string(at[size]);
   return text;
 }
 
-SizeSpan all_calls(const Gemm& p) {
+SizeSpan all_calls(const Problem& p) {
   SizeSpan all{p.sizes(), p.sizes()};
-  for (Size size : ranges_of(p)) all.least[size] = *p.least[size_t(size)];
+  for (Size size : ranges_of(p)) all.least[size] = *p.least(size);
   return all;
 }
 
-size_t count_ranges(const Gemm& p) { return ranges_of(p).size(); }
+size_t count_ranges(const Problem& p) { return ranges_of(p).size(); }
 
-std::string sizes_text(const Gemm& p, const Sizes& at) {
+std::string size_text(const Problem& p, Size size) {
+  if (is_attention(p) && size == Size::m) return "queries";
+  if (is_attention(p) && size == Size::n) return "keys";
+  return size_names[size_t(size)];
+}
+
+std::string sizes_text(const Problem& p, const Sizes& at) {
   std::string text;
   for (Size size : ranges_of(p))
-    text +=
-        (text.empty() ? "" : " ") + std::string(size_names[size_t(size)]) + "=" + std::to_string(at[size]);
+    text += (text.empty() ? "" : " ") + size_text(p, size) + "=" + std::to_string(at[size]);
   return text;
 }
 
-std::string span_text(const Gemm& p, const SizeSpan& span) {
+std::string span_text(const Problem& p, const SizeSpan& span) {
   std::string text;
   for (Size size : ranges_of(p))
-    text += (text.empty() ? "" : ", ") + std::string(size_names[size_t(size)]) + " " +
-            std::to_string(span.least[size]) + ".." + std::to_string(span.most[size]);
+    text += (text.empty() ? "" : ", ") + size_text(p, size) + " " + std::to_string(span.least[size]) + ".." +
+            std::to_string(span.most[size]);
   return text;
 }
 
-std::optional<Size> split_size(const Gemm& p) {
+std::optional<Size> split_size(const Problem& p) {
   const std::vector<Size> ranges = ranges_of(p);
   return ranges.empty() ? std::nullopt : std::optional(ranges.front());
 }
@@ -296,8 +308,8 @@ TunePoints final_points(const TunePoints& points, bool dense) {
   return with_between(points, {true, true, dense});
 }
 
-bool wants_dense_points(const Gemm& p, const std::string& arch, const TunePoints& points) {
-  return arch != "cpu" && points.at == default_points(p);
+bool wants_dense_points(const Problem& p, const std::string& arch, const TunePoints& points) {
+  return arch != "cpu" && !is_attention(p) && points.at == default_points(p);
 }
 
 TunePoints dense_points(const TunePoints& points) { return with_between(points, {false, false, true}); }

@@ -42,6 +42,34 @@ double Problem::work() const {
   return std::visit([](const auto& x) { return x.work(); }, operator_);
 }
 
+bool Problem::ranged() const {
+  if (const auto* gemm = std::get_if<Gemm>(&operator_)) return gemm->ranged();
+  const auto* attention = std::get_if<Attention>(&operator_);
+  return attention && attention->ranged();
+}
+
+std::optional<int64_t> Problem::least(Size size) const {
+  if (const auto* gemm = std::get_if<Gemm>(&operator_)) return gemm->least[size_t(size)];
+  return ranged() && size != Size::k ? std::optional<int64_t>(1) : std::nullopt;
+}
+
+Sizes Problem::sizes() const {
+  if (const auto* gemm = std::get_if<Gemm>(&operator_)) return gemm->sizes();
+  const auto* attention = std::get_if<Attention>(&operator_);
+  return attention ? attention->sizes() : Sizes();
+}
+
+bool Problem::takes(const Sizes& call) const {
+  if (const auto* gemm = std::get_if<Gemm>(&operator_)) return gemm->takes(call);
+  const auto* attention = std::get_if<Attention>(&operator_);
+  return attention ? attention->takes(call) : call == Sizes();
+}
+
+Problem Problem::at(const Sizes& call) const {
+  if (const auto* gemm = std::get_if<Gemm>(&operator_)) return gemm->at(call);
+  return attention().at(call);
+}
+
 std::vector<std::pair<std::string, std::string>> Problem::fields() const {
   std::istringstream words(key());
   std::vector<std::pair<std::string, std::string>> list;

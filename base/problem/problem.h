@@ -19,7 +19,7 @@ public:
   Problem() = default;
   Problem(Gemm gemm) : operator_(std::move(gemm)) {} // implicit: an operator is a problem
   Problem(Rows rows) : operator_(rows) {}
-  Problem(Attention attention) : operator_(attention) {}
+  Problem(Attention attention) : operator_(std::move(attention)) {}
 
   bool operator==(const Problem&) const = default;
 
@@ -50,9 +50,15 @@ public:
   Gemm& gemm() { return const_cast<Gemm&>(as<Gemm>()); }
   const Rows& rows() const { return as<Rows>(); }
   const Attention& attention() const { return as<Attention>(); }
-  /// Whether calls pass sizes that kernels of a function share: a GEMM's. Those of an attention are any, up
-  /// to its own.
-  bool ranged() const { return std::holds_alternative<Gemm>(operator_) && gemm().ranged(); }
+  /// Whether several kernels of a function share its calls, by the sizes that these pass: of a GEMM with
+  /// ranges, and of an attention that is tuned for several calls. Such a size has a range, from the least
+  /// that is not 0; 0 is legal at every call.
+  bool ranged() const;
+  std::optional<int64_t> least(Size) const; ///< nothing: it has no range
+  Sizes sizes() const;                      ///< of the largest call; 1 where it has no such size
+  bool takes(const Sizes&) const;           ///< whether a call may pass these
+  /// That of one call, without ranges. Throws Error when a size is 0 or not one that it takes.
+  Problem at(const Sizes&) const;
   bool batch_invariant() const { return std::holds_alternative<Gemm>(operator_) && gemm().batch_invariant; }
 
 private:

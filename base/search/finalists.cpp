@@ -42,7 +42,7 @@ void add_weights(RecordLog& log) {
   for (Record& r : log.records) {
     if (r.sum_order.empty() || r.points.empty()) continue;
     const TunePoints tuned =
-        get_tune_points(log.environment, "tune_at", Problem::parse(r.problem).gemm(), "a round's log");
+        get_tune_points(log.environment, "tune_at", Problem::parse(r.problem), "a round's log");
     for (PointTiming& p : r.points)
       for (size_t i = 0; i < tuned.at.size(); ++i)
         if (tuned.at[i] == p.at) p.weight = tuned.weights[i];
@@ -192,7 +192,7 @@ std::vector<const LoggedRecord*> missing_at_steps(const std::vector<LoggedRecord
   if (list.empty()) return out;
   points = ascending(std::move(points));
   const auto steps = ranged_steps(
-      Problem::parse(list.front()->record.problem).gemm(), timed, points,
+      Problem::parse(list.front()->record.problem), timed, points,
       [](const Record& r, const Sizes& at) { return r.at(at) ? r.at(at)->ratio : 0; }, false);
   if (!steps) return out;
   for (size_t k : who_is_missing(steps->table, have, most)) out.push_back(list[k]);

@@ -29,7 +29,7 @@ std::vector<Sizes> sizes_of_slot(const Json& slot, const Problem& problem, const
   for (const auto& at : get<std::vector<std::array<int64_t, size_count>>>(slot, "at", where)) {
     sizes.push_back({at[0], at[1], at[2], at[3]});
     if (sizes.size() > kMostSizes || *std::min_element(at.begin(), at.end()) < 1 ||
-        !problem.gemm().takes(sizes.back()))
+        !problem.takes(sizes.back()))
       throw Error("the sizes of a slot are not of the problem's ranges", where, problem.key(), "plan again");
   }
   return sizes;
@@ -59,7 +59,7 @@ Plan Plan::parse(const std::string& text, const std::string& where) {
   plan.problem = Problem::parse(get<std::string>(json, "problem", where));
   plan.arch = get_word(json, "arch", where);
   plan.round = get<int>(json, "round", where);
-  if (plan.problem.ranged()) plan.points = get_tune_points(json, "tune_at", plan.problem.gemm(), where);
+  if (plan.problem.ranged()) plan.points = get_tune_points(json, "tune_at", plan.problem, where);
   for (const Json& slot : get<std::vector<Json>>(json, "slots", where))
     plan.slots.push_back(slot_of(slot, plan.problem, where));
   return plan;

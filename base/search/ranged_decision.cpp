@@ -111,7 +111,7 @@ int64_t first_after(const std::vector<Border>& measured, const PartitionBorder& 
   return middle_of(border);
 }
 
-RangedDecision alone(const Gemm& p, const Record& only, std::string reason) {
+RangedDecision alone(const Problem& p, const Record& only, std::string reason) {
   RangedDecision d;
   d.found = true, d.parts = {{only, all_calls(p)}}, d.sum_order = only.sum_order,
   d.reason = std::move(reason);
@@ -159,7 +159,7 @@ struct Choosing {
 };
 
 /// With predicted sizes, as far as measured ones do not lose by it.
-void choose_at_steps(const Gemm& p, CrossoverRules rules, double favour, Choosing& chosen) {
+void choose_at_steps(const Problem& p, CrossoverRules rules, double favour, Choosing& chosen) {
   const Matrix& matrix = chosen.matrix;
   chosen.steps = ranged_steps(p, matrix.records(), matrix.points(),
                               [&](const Record& r, const Sizes& at) { return matrix.ratio(r, at); });
@@ -178,7 +178,7 @@ void choose_at_steps(const Gemm& p, CrossoverRules rules, double favour, Choosin
   take_shares(points, kernels, chosen.at, matrix.weights(), crossover);
 }
 
-Choosing choose_kernels(const Gemm& p, const Matrix& all, const CrossoverRules& rules, double favour) {
+Choosing choose_kernels(const Problem& p, const Matrix& all, const CrossoverRules& rules, double favour) {
   const auto of = [&](const Matrix& matrix) {
     CrossoverRules bounded = rules;
     bounded.limits = matrix.limits();
@@ -187,7 +187,7 @@ Choosing choose_kernels(const Gemm& p, const Matrix& all, const CrossoverRules& 
     return chosen;
   };
   Choosing best = of(all);
-  if (!p.batch_invariant) return best;
+  if (!p.batch_invariant()) return best;
   const double free = mean_of(best.matrix, best.crossover);
   double least = std::numeric_limits<double>::infinity();
   for (const std::string& order : orders_by_time(all.records(), all.points(), all.weights())) {
@@ -215,7 +215,7 @@ std::vector<size_t> good_at(const Choosing& chosen, const std::vector<CrossoverK
   return good;
 }
 
-std::vector<PartitionPoint> points_to_share(const Gemm& p, const Choosing& chosen, double noise) {
+std::vector<PartitionPoint> points_to_share(const Problem& p, const Choosing& chosen, double noise) {
   const std::vector<CrossoverKernel> kernels = chosen.matrix.kernels(0);
   const std::vector<Sizes>& at = chosen.matrix.points();
   std::vector<PartitionPoint> points;
@@ -230,7 +230,7 @@ std::vector<PartitionPoint> points_to_share(const Gemm& p, const Choosing& chose
   return points;
 }
 
-void share_calls(const Gemm& p, const RecordLog& final, const Choosing& chosen, double noise,
+void share_calls(const Problem& p, const RecordLog& final, const Choosing& chosen, double noise,
                  RangedDecision& d) {
   const auto& records = chosen.matrix.records();
   const std::vector<Border> measured = borders_of(final.environment);
@@ -259,7 +259,7 @@ std::string bound_text(const RangedBound& bound) {
 
 namespace {
 
-Choosing choose_by_finals(const Gemm& p, const RecordLog& final, const TunePoints& points,
+Choosing choose_by_finals(const Problem& p, const RecordLog& final, const TunePoints& points,
                           const Matrix& matrix, CrossoverRules& rules) {
   const double threshold = threshold_of(noise_of(final));
   rules.most_kernels = points.kernels;
@@ -269,7 +269,7 @@ Choosing choose_by_finals(const Gemm& p, const RecordLog& final, const TunePoint
 
 } // namespace
 
-std::vector<DoubtfulSize> doubtful_sizes(const Gemm& p, const RecordLog& final, size_t most) {
+std::vector<DoubtfulSize> doubtful_sizes(const Problem& p, const RecordLog& final, size_t most) {
   std::vector<DoubtfulSize> out;
   const TunePoints points = points_of(p, final);
   const Matrix matrix(final, final_points(points, true));
@@ -284,7 +284,7 @@ std::vector<DoubtfulSize> doubtful_sizes(const Gemm& p, const RecordLog& final, 
   return out;
 }
 
-RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
+RangedDecision decide_ranges(const Problem& p, const RecordLog& final) {
   RangedDecision d;
   const TunePoints points = points_of(p, final);
   const Matrix matrix(final, final_points(points, true));
@@ -311,7 +311,7 @@ RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
   return d;
 }
 
-Decision mean_decision(const Gemm& p, const RecordLog& final) {
+Decision mean_decision(const Problem& p, const RecordLog& final) {
   const RangedDecision d = decide_ranges(p, final);
   Decision out;
   out.found = d.found, out.improved = d.improved, out.reason = d.reason;
@@ -335,7 +335,7 @@ Decision mean_decision(const Gemm& p, const RecordLog& final) {
   return out;
 }
 
-TunePoints points_of(const Gemm& p, const RecordLog& final) {
+TunePoints points_of(const Problem& p, const RecordLog& final) {
   return get_tune_points(final.environment, "tune_at", p, "the search's log");
 }
 

@@ -61,7 +61,7 @@ struct RangedDecision {
 /// (ranged_steps.h), with their predicted times, and a border is at a step. What was measured counts before
 /// what is predicted: the bound is kept at the points where it can be; and where kernels chosen with
 /// predictions are slower there on average, by more than the noise, those of the points alone are taken.
-RangedDecision decide_ranges(const Gemm&, const RecordLog& final);
+RangedDecision decide_ranges(const Problem&, const RecordLog& final);
 
 /// A size between the points of the finals at which a further measurement matters: predictions leave open
 /// which kernel is the best there, and by much.
@@ -70,14 +70,14 @@ struct DoubtfulSize {
   std::vector<std::string> kernels; ///< SHA-256: the chosen one, then who may be faster
 };
 /// At most `most`, no two between the same points; none where nothing is predicted.
-std::vector<DoubtfulSize> doubtful_sizes(const Gemm&, const RecordLog& final, size_t most);
+std::vector<DoubtfulSize> doubtful_sizes(const Problem&, const RecordLog& final, size_t most);
 
 /// The same as the decision of any search, for tables: the kernel of the largest calls, with the geometric
 /// mean of what the hold-out says of all points.
-Decision mean_decision(const Gemm&, const RecordLog& final);
+Decision mean_decision(const Problem&, const RecordLog& final);
 
 /// What the search was for: "tune_at" of a log's environment, else default_tune_points().
-TunePoints points_of(const Gemm&, const RecordLog&);
+TunePoints points_of(const Problem&, const RecordLog&);
 
 /// A border that was measured: `after` is faster from `first` on.
 struct Border {

@@ -127,7 +127,7 @@ std::vector<CrossoverKernel> RangedSteps::kernels(const std::vector<const Record
   return out;
 }
 
-std::optional<RangedSteps> ranged_steps(const Gemm& p, const std::vector<const Record*>& records,
+std::optional<RangedSteps> ranged_steps(const Problem& p, const std::vector<const Record*>& records,
                                         const std::vector<Sizes>& points, const RatioAt& ratio,
                                         bool everywhere) {
   if (count_ranges(p) != 1 || points.size() < kFewestPoints || records.empty()) return std::nullopt;

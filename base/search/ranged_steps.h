@@ -2,7 +2,7 @@
 // of the finalists, and the choice at all their steps.
 #pragma once
 
-#include "base/problem/gemm.h"
+#include "base/problem/problem.h"
 #include "base/ranges/crossover.h"
 #include "base/ranges/step_table.h"
 #include "base/search/record.h"
@@ -35,7 +35,7 @@ struct RangedSteps {
 /// `points`: ascending; at which each record was timed or, unless `everywhere`, some. Nothing where a record
 /// does not tell its grids, where several sizes are ranges, or where too few points are known to tell
 /// anything from them.
-std::optional<RangedSteps> ranged_steps(const Gemm&, const std::vector<const Record*>&,
+std::optional<RangedSteps> ranged_steps(const Problem&, const std::vector<const Record*>&,
                                         const std::vector<Sizes>& points, const RatioAt&,
                                         bool everywhere = true);
 

@@ -10,7 +10,7 @@ Json tune_points_json(const TunePoints& points) {
   return {{"at", at}, {"weights", points.weights}, {"kernels", points.kernels}};
 }
 
-TunePoints get_tune_points(const Json& json, const std::string& key, const Gemm& p,
+TunePoints get_tune_points(const Json& json, const std::string& key, const Problem& p,
                            const std::string& where) {
   if (!json.contains(key)) return default_tune_points(p);
   const Json& list = json[key];

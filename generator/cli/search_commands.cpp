@@ -120,7 +120,7 @@ void run_ranged_plan(const PlanOptions& o, const ProblemFile& file, const Search
     for (size_t i = 0; i < plan.slots.size(); ++i)
       std::printf("%4zu  %-10s %s\n", i, plan.slots[i].origin.c_str(), plan.slots[i].choice.text().c_str());
     std::string points;
-    for (const Sizes& at : plan.points.at) points += " " + point_text(plan.problem.gemm(), at);
+    for (const Sizes& at : plan.points.at) points += " " + point_text(plan.problem, at);
     std::printf("%zu candidates, for calls of%s; at most %zu kernels\n", plan.slots.size(), points.c_str(),
                 plan.points.kernels);
     print_orders(plan);

@@ -31,10 +31,12 @@ void read_points(const Json& json, const std::string& where, ProblemFile& file) 
   if (json.contains("kernels")) kernels = size_t(get_count(json, "kernels", where, 1));
   file.own_points = !words.empty();
   if (file.problem.ranged())
-    file.points = tune_points(file.problem.gemm(), words, weights, kernels, where);
+    file.points = tune_points(file.problem, words, weights, kernels, where);
   else if (json.contains("tune_at") || json.contains("weights") || json.contains("kernels"))
-    throw Error("a problem without ranges has points", where, file.problem.key(),
-                "leave TUNE_AT, WEIGHTS and KERNELS out, or give a size a range, such as 1..8192");
+    throw Error(
+        "a problem without ranges has points", where, file.problem.key(),
+        "leave TUNE_AT, WEIGHTS and KERNELS out, or give a size a range, such as 1..8192; an attention has "
+        "several calls in its key");
 }
 
 void add_choice(const LockedChoice& c, Json& json) {

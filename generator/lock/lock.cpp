@@ -258,7 +258,7 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
                 final->environment.value("unstable", ""), remedy);
   const Problem p = Problem::parse(problem);
   if (p.ranged()) {
-    LockEntry e = ranged_entry(p.gemm(), arch, device, toolchain, *final, logs);
+    LockEntry e = ranged_entry(p, arch, device, toolchain, *final, logs);
     e.packed_b = layout_of(p);
     return e;
   }

@@ -96,13 +96,20 @@ std::string why_several_orders(const std::vector<LockedPart>& parts, const LockE
 }
 
 /// Nothing when the key is of a problem without ranges, or of another version.
-std::optional<Gemm> ranged_gemm(const std::string& key) {
+std::optional<Problem> ranged_problem(const std::string& key) {
   try {
-    const Problem p = Problem::parse(key);
-    return p.ranged() ? std::optional(p.gemm()) : std::nullopt;
+    Problem p = Problem::parse(key);
+    return p.ranged() ? std::optional(std::move(p)) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+Problem without_ranges(const Problem& problem) {
+  if (problem.op() == "attention") return problem.attention().alone(1, 1, 1);
+  Gemm p = problem.gemm();
+  p.m = p.n = p.k = p.batch = 1, p.least = {};
+  return p;
 }
 
 } // namespace
@@ -129,7 +136,7 @@ std::vector<EvidencePoint> evidence_points(const Json& evidence) {
   return out;
 }
 
-LockEntry ranged_entry(const Gemm& p, const std::string& arch, const Device& device,
+LockEntry ranged_entry(const Problem& p, const std::string& arch, const Device& device,
                        const std::string& toolchain, const RecordLog& final,
                        const std::vector<RecordLog>& logs) {
   const RangedDecision d = decide_ranges(p, final);
@@ -171,7 +178,7 @@ std::string why_stale_ranges(const LockEntry& e) {
   if (std::string why = why_several_orders(parts, e, problem); !why.empty()) return why;
   std::vector<SizeSpan> boxes;
   for (const LockedPart& part : parts) boxes.push_back(part.taken);
-  return why_no_partition(all_calls(problem.gemm()), boxes);
+  return why_no_partition(all_calls(problem), boxes);
 }
 
 std::string why_too_many(const LockEntry& e, size_t kernels) {
@@ -183,7 +190,7 @@ std::string why_too_many(const LockEntry& e, size_t kernels) {
              : "it links " + std::to_string(linked) + " kernels, and KERNELS is " + std::to_string(kernels);
 }
 
-std::string tuned_for_others(const LockEntry& e, const Gemm& p, const TunePoints& points) {
+std::string tuned_for_others(const LockEntry& e, const Problem& p, const TunePoints& points) {
   const std::vector<EvidencePoint> tuned = evidence_points(e.evidence);
   bool same = tuned.size() == points.at.size();
   for (size_t i = 0; i < tuned.size() && same; ++i)
@@ -199,13 +206,10 @@ std::string tuned_for_others(const LockEntry& e, const Gemm& p, const TunePoints
 
 const LockEntry* find_other_ranges(const Lock& lock, const Problem& problem, const std::string& arch) {
   if (!problem.ranged()) return nullptr;
-  const auto without = [](Gemm p) {
-    p.m = p.n = p.k = p.batch = 1, p.least = {};
-    return p;
-  };
+  const Problem wanted = without_ranges(problem);
   for (const LockEntry& e : lock.entries()) {
     if (e.arch != arch) continue;
-    if (const auto p = ranged_gemm(e.problem); p && without(*p) == without(problem.gemm())) return &e;
+    if (const auto p = ranged_problem(e.problem); p && without_ranges(*p) == wanted) return &e;
   }
   return nullptr;
 }
@@ -231,7 +235,7 @@ std::string ratios_text(const std::array<double, 3>& ratio, double vendor_ratio,
 
 /// Empty where it does not say how fast the kernel is. Behind it, where there are two, each regime:
 /// " (sustained 1.020x vs default, 0.990x vs cublaslt; bursts ...)".
-std::string evidence_line(const EvidencePoint& point, const Gemm& p, const std::string& vendor) {
+std::string evidence_line(const EvidencePoint& point, const Problem& p, const std::string& vendor) {
   if (!(point.ratio[1] > 0)) return "";
   char line[160];
   std::string regimes, text = "    " + sizes_text(p, point.at) + ": ";
@@ -275,7 +279,7 @@ std::string bound_warning(const LockEntry& e) {
 }
 
 std::string ranges_text(const LockEntry& e) {
-  const std::optional<Gemm> p = ranged_gemm(e.problem);
+  const std::optional<Problem> p = ranged_problem(e.problem);
   if (!p) return "";
   std::string text;
   for (const LockedPart& part : parts_of(e))

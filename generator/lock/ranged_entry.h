@@ -36,7 +36,7 @@ struct EvidencePoint {
 std::vector<EvidencePoint> evidence_points(const Json& evidence);
 
 /// Throws Error when it must not be locked: a kernel that was not verified, or none found.
-LockEntry ranged_entry(const Gemm&, const std::string& arch, const Device&, const std::string& toolchain,
+LockEntry ranged_entry(const Problem&, const std::string& arch, const Device&, const std::string& toolchain,
                        const RecordLog& final, const std::vector<RecordLog>& logs);
 
 /// Why the kernels beside the first one cannot be built from, or do not share the calls: each has to take
@@ -49,7 +49,7 @@ std::string why_too_many(const LockEntry&, size_t kernels);
 /// The points and weights of which the entry's evidence tells, where these are others than the ones given:
 /// what it was tuned for. Empty where they are the same, or it does not tell. Its kernels are right at all
 /// sizes, so it is not stale.
-std::string tuned_for_others(const LockEntry&, const Gemm&, const TunePoints&);
+std::string tuned_for_others(const LockEntry&, const Problem&, const TunePoints&);
 
 /// The lock's entry of the same problem with other ranges, whose kernels were not tuned for these; nullptr
 /// when there is none.

@@ -53,12 +53,12 @@ LockedChoice untuned(const Problem& p, const Choice& choice) {
 }
 
 TunePoints points_of(const SelectRequest& r) {
-  return r.file.points.at.empty() ? default_tune_points(r.file.problem.gemm()) : r.file.points;
+  return r.file.points.at.empty() ? default_tune_points(r.file.problem) : r.file.points;
 }
 
 /// Of a problem with ranges: a kernel for each part of the sizes, the one for the largest first.
 Selected take_ranged_default(const SelectRequest& r, const Device& device, const std::string& note) {
-  std::vector<RangedChoice> choices = ranged_default(r.file.problem.gemm(), r.arch, device, points_of(r));
+  std::vector<RangedChoice> choices = ranged_default(r.file.problem, r.arch, device, points_of(r));
   const bool several = choices.size() > 1;
   std::vector<LockedChoice> parts;
   for (const RangedChoice& c : choices) {
@@ -110,7 +110,7 @@ std::string untuned_text(const Context& c, const SelectRequest& r) {
 
 Selected ranged_from_records(const Context& c, const SelectRequest& r, const RecordLog& final,
                              const std::string& stale) {
-  const RangedDecision d = decide_ranges(r.file.problem.gemm(), final);
+  const RangedDecision d = decide_ranges(r.file.problem, final);
   if (!d.found) return take_default(c, r, d.reason + "; run `ninja tune`");
   std::vector<LockedChoice> parts;
   for (const RangedWinner& w : d.parts) {
@@ -189,7 +189,9 @@ Found other_problem(const Context& c, const SelectRequest& r) {
             std::string("it was tuned ") + (r.file.problem.batch_invariant() ? "without" : "with") +
                 " BATCH_INVARIANT: " + e->problem};
   const LockEntry* e = find_other_ranges(c.lock, r.file.problem, r.arch);
-  return e ? Found{{}, "it was tuned for other ranges: " + e->problem} : Found();
+  if (!e) return {};
+  const std::string what = r.file.problem.op() == "gemm" ? "ranges" : "calls";
+  return {{}, "it was tuned for other " + what + ": " + e->problem};
 }
 
 Found find(const Context& c, const SelectRequest& r) {
@@ -208,7 +210,7 @@ Found find(const Context& c, const SelectRequest& r) {
 std::string note_on(const LockEntry& e, const SelectRequest& r, const std::string& stale) {
   if (!stale.empty()) return stale_text(stale) + "using that of " + e.device.name;
   if (!r.file.own_points) return "";
-  const std::string others = tuned_for_others(e, r.file.problem.gemm(), r.file.points);
+  const std::string others = tuned_for_others(e, r.file.problem, r.file.points);
   return others.empty() ? ""
                         : "the lock entry was tuned at " + others +
                               ", and TUNE_AT or WEIGHTS say otherwise; run `ninja tune`";

@@ -49,8 +49,7 @@ double rate(const Record& r) {
   const Problem p = Problem::parse(r.problem);
   if (r.points.empty()) return p.rate().of(r.timing->seconds);
   double sum = 0;
-  for (const PointTiming& point : r.points)
-    sum += std::log(Problem(p.gemm().at(point.at)).rate().of(point.timing.seconds));
+  for (const PointTiming& point : r.points) sum += std::log(p.at(point.at).rate().of(point.timing.seconds));
   return std::exp(sum / double(r.points.size()));
 }
 
@@ -112,7 +111,7 @@ void sort_records(std::vector<const Record*>& records) {
 }
 
 /// Which kernels share the calls, and what the hold-out says of each point.
-std::string ranged_summary(const Gemm& p, const RecordLog& final) {
+std::string ranged_summary(const Problem& p, const RecordLog& final) {
   const RangedDecision d = decide_ranges(p, final);
   if (!d.found) return "  no winner: " + d.reason + "\n";
   std::string text = "  winners: " + d.reason + format("; noise floor %.1f %%", 100 * noise_of(final)) + "\n";
@@ -140,7 +139,7 @@ std::string summary(const std::vector<const Record*>& records, const RecordLog* 
   text += counts.empty() ? " none\n" : "\n";
   if (!final) return text + (searched ? "  no finals: the search has not finished\n" : "");
   if (const Problem p = Problem::parse(final->records.front().problem); p.ranged())
-    return text + ranged_summary(p.gemm(), *final);
+    return text + ranged_summary(p, *final);
   const Decision decision = decide(*final);
   if (!decision.found) return text + "  no winner: " + decision.reason + "\n";
   text +=

@@ -24,13 +24,13 @@ struct Curve {
 };
 
 /// Those that were timed, and that a call may have.
-std::vector<EvidencePoint> points_of(const Json& evidence, const Gemm& p) {
+std::vector<EvidencePoint> points_of(const Json& evidence, const Problem& p) {
   std::vector<EvidencePoint> out = evidence_points(evidence);
   std::erase_if(out, [&](const EvidencePoint& point) { return !(point.seconds > 0) || !p.takes(point.at); });
   return out;
 }
 
-Curve from_lock(const LockEntry& e, const Gemm& p, Size size) {
+Curve from_lock(const LockEntry& e, const Problem& p, Size size) {
   Curve curve{
       points_of(e.evidence, p), {}, find_in<std::string>(e.evidence, "vendor_name").value_or("the vendor")};
   std::vector<SizeSpan> spans;
@@ -40,7 +40,7 @@ Curve from_lock(const LockEntry& e, const Gemm& p, Size size) {
   return curve;
 }
 
-Curve from_holdout(const RecordLog& final, const Gemm& p, Size size) {
+Curve from_holdout(const RecordLog& final, const Problem& p, Size size) {
   Curve curve{{}, {}, final.environment.value("vendor_name", "the vendor")};
   const TunePoints tuned = points_of(p, final);
   for (const RangedHoldout& h : holdout_of(final.environment)) {
@@ -58,7 +58,7 @@ Curve from_holdout(const RecordLog& final, const Gemm& p, Size size) {
   return curve;
 }
 
-Curve curve_of(const Study& study, const Gemm& p, Size size) {
+Curve curve_of(const Study& study, const Problem& p, Size size) {
   for (const LockEntry& e : study.locked)
     if (Curve curve = from_lock(e, p, size); !curve.points.empty()) return curve;
   return study.final ? from_holdout(*study.final, p, size) : Curve();
@@ -67,8 +67,9 @@ Curve curve_of(const Study& study, const Gemm& p, Size size) {
 } // namespace
 
 Json curve_json(const Study& study) {
-  if (!study.problem.ranged()) return nullptr;
-  const Gemm& p = study.problem.gemm();
+  if (!study.problem.ranged() || study.problem.op() != "gemm")
+    return nullptr; // an attention's lie on no line
+  const Problem& p = study.problem;
   const Size size = *split_size(p);
   const Curve curve = curve_of(study, p, size);
   if (curve.points.empty()) return nullptr;

@@ -133,8 +133,7 @@ void compare(Study& study) {
 
 void conclude(Study& study, const ReportInput& input) {
   if (!study.final) return;
-  study.decision =
-      study.problem.ranged() ? mean_decision(study.problem.gemm(), *study.final) : decide(*study.final);
+  study.decision = study.problem.ranged() ? mean_decision(study.problem, *study.final) : decide(*study.final);
   if (const Record* vendor = vendor_record(*study.final)) study.vendor = *vendor;
   if (!study.decision.found || !study.decision.winner.timing) return;
   study.regime = text_of(study.final->environment, "regime");

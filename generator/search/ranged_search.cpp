@@ -34,7 +34,7 @@ std::vector<Record> records_at(const SearchInput& in, const std::string& key, co
 /// `order`: of sums, of a batch invariant problem.
 std::vector<PlanSlot> proposals_at(const SearchInput& in, const Sizes& at, const std::string& order) {
   SearchInput one = in;
-  const Gemm& p = in.problem.gemm();
+  const Problem& p = in.problem;
   one.problem = problem_at(p, in.arch, at);
   if (!order.empty()) one.options.sum_order = {p, order};
   one.incumbent.reset();
@@ -57,9 +57,9 @@ class RangedPlan {
 public:
   explicit RangedPlan(const SearchInput& in) : in_(in) {
     plan_.problem = in.problem, plan_.arch = in.arch, plan_.round = in.round;
-    plan_.points = in.points.at.empty() ? default_tune_points(in.problem.gemm()) : in.points;
-    sizes_ = wants_dense_points(in.problem.gemm(), in.arch, plan_.points) ? dense_points(plan_.points).at
-                                                                          : plan_.points.at;
+    plan_.points = in.points.at.empty() ? default_tune_points(in.problem) : in.points;
+    sizes_ = wants_dense_points(in.problem, in.arch, plan_.points) ? dense_points(plan_.points).at
+                                                                   : plan_.points.at;
     for (const Record& r : in.records)
       if (r.problem == in.problem.key()) taken_.insert(r.choice.text());
   }
@@ -89,7 +89,7 @@ private:
 
   /// All of them in one race would take longer than the search; the default is timed at each size.
   void try_at(const Sizes& at) {
-    const Problem problem = problem_at(in_.problem.gemm(), in_.arch, at);
+    const Problem problem = problem_at(in_.problem, in_.arch, at);
     std::vector<double> costs;
     for (const PlanSlot& slot : plan_.slots)
       costs.push_back(find_template(slot.choice.template_name).cost(problem, in_.device, slot.choice.config));
@@ -115,8 +115,8 @@ double mean_seconds(const OrderEstimate& e, const std::vector<double>& weights) 
 /// What a round's candidates may be: {""}, anything; of a batch invariant problem, these orders. After round
 /// 0 the one that was the fastest.
 std::vector<std::string> orders_of(const SearchInput& in, const TunePoints& points) {
-  const Gemm& p = in.problem.gemm();
-  if (!p.batch_invariant) return {""};
+  const Problem& p = in.problem;
+  if (!p.batch_invariant()) return {""};
   if (in.round > 0) {
     std::vector<const Record*> records;
     for (const Record& r : in.records)
@@ -146,7 +146,7 @@ std::optional<Choice> other_overlap_of_best(const SearchInput& in, const Sizes& 
 }
 
 void add_other_overlaps(const SearchInput& in, const std::vector<std::string>& orders, RangedPlan& plan) {
-  const Problem largest = problem_at(in.problem.gemm(), in.arch, plan.sizes().back());
+  const Problem largest = problem_at(in.problem, in.arch, plan.sizes().back());
   const SpaceRules rules(in.options, largest, in.arch, in.device);
   if (rules.has_configs()) return;
   for (const std::string& order : orders)
@@ -157,7 +157,7 @@ void add_other_overlaps(const SearchInput& in, const std::vector<std::string>& o
 
 /// Behind the best of each size: what is better at others, in a third of the round.
 void add_between(const SearchInput& in, RangedPlan& plan) {
-  if (in.problem.gemm().batch_invariant) return; // others may have another order of sums
+  if (in.problem.batch_invariant()) return; // others may have another order of sums
   std::vector<Choice> chosen;
   for (const PlanSlot& slot : plan.slots()) chosen.push_back(slot.choice);
   for (const Choice& c : best_between(in, chosen, in.slots / 3)) plan.add(c, "model");
@@ -178,7 +178,7 @@ void put_different_first(const Problem& problem, const Device& device, std::vect
 
 Plan next_ranged_plan(const SearchInput& in, const std::vector<Choice>& incumbents) {
   RangedPlan plan(in);
-  const Gemm& p = in.problem.gemm();
+  const Problem& p = in.problem;
   if (in.round == 0) {
     const std::vector<RangedChoice> estimates = ranged_default(p, in.arch, in.device, plan.points());
     plan.add(estimates.back().choice, "default");

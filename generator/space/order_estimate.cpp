@@ -21,7 +21,7 @@ struct Best {
 };
 
 /// The best config of each order at a point.
-std::map<std::string, Best> best_at(const Gemm& p, const std::string& arch, const Device& device,
+std::map<std::string, Best> best_at(const Problem& p, const std::string& arch, const Device& device,
                                     const SearchOptions& options, const Sizes& at) {
   std::map<std::string, Best> found;
   const Space space(problem_at(p, arch, at), arch, device, options);
@@ -37,7 +37,7 @@ std::map<std::string, Best> best_at(const Gemm& p, const std::string& arch, cons
 /// A config at every point, of all that the points like. One that is not in a point's space, as one for a
 /// larger K, serves it all the same.
 OrderEstimate completed(const std::string& order, const std::vector<std::optional<Best>>& found,
-                        const Gemm& p, const std::string& arch, const Device& device,
+                        const Problem& p, const std::string& arch, const Device& device,
                         const std::vector<Sizes>& at) {
   OrderEstimate e;
   e.order = order;
@@ -64,11 +64,11 @@ double mean_of(const OrderEstimate& e, const std::vector<double>& weights) {
 
 } // namespace
 
-Gemm problem_at(const Gemm& p, const std::string& arch, const Sizes& at) {
-  return arch == "cpu" ? p.at(at) : p.up_to(at);
+Problem problem_at(const Problem& p, const std::string& arch, const Sizes& at) {
+  return arch == "cpu" || p.op() != "gemm" ? p.at(at) : p.gemm().up_to(at);
 }
 
-std::vector<OrderEstimate> estimated_orders(const Gemm& p, const std::string& arch, const Device& device,
+std::vector<OrderEstimate> estimated_orders(const Problem& p, const std::string& arch, const Device& device,
                                             const std::vector<Sizes>& at, const std::vector<double>& weights,
                                             const SearchOptions& options) {
   std::map<std::string, std::vector<std::optional<Best>>> found; // by order, at each point

@@ -14,11 +14,11 @@ struct OrderEstimate {
 
 /// What rules and estimates of calls of these sizes look at. Spaces of GPUs know ranges: gemv has a parameter
 /// for them.
-Gemm problem_at(const Gemm&, const std::string& arch, const Sizes&);
+Problem problem_at(const Problem&, const std::string& arch, const Sizes&);
 
 /// The orders of the best configs at the points, by the weighted geometric mean of their times there: the
 /// first is the one to choose. Throws Error as Space does.
-std::vector<OrderEstimate> estimated_orders(const Gemm&, const std::string& arch, const Device&,
+std::vector<OrderEstimate> estimated_orders(const Problem&, const std::string& arch, const Device&,
                                             const std::vector<Sizes>& at, const std::vector<double>& weights,
                                             const SearchOptions& = {});
 

@@ -14,7 +14,7 @@ constexpr size_t kMostEstimated = 6; ///< kernels: what only an estimate tells a
 /// The estimate at the points.
 class Estimates {
 public:
-  Estimates(const Gemm& p, const std::string& arch, const Device& device, const TunePoints& tuned)
+  Estimates(const Problem& p, const std::string& arch, const Device& device, const TunePoints& tuned)
       : problem_(p), arch_(arch), device_(device), points_(tuned.at), weights_(tuned.weights) {}
 
   const std::vector<Sizes>& points() const { return points_; }
@@ -27,7 +27,7 @@ public:
   /// The best config at each point, of those that serve the whole range; of a batch invariant problem, all of
   /// one order of sums.
   std::vector<Choice> best() const {
-    if (problem_.batch_invariant)
+    if (problem_.batch_invariant())
       return estimated_orders(problem_, arch_, device_, points_, weights_).front().best;
     std::vector<Choice> all;
     for (const Sizes& at : points_) all.push_back(best(at));
@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  const Gemm& problem_;
+  const Problem& problem_;
   const std::string& arch_;
   const Device& device_;
   std::vector<Sizes> points_;
@@ -82,7 +82,7 @@ Crossover crossover_of(const Estimates& estimates, const std::vector<Choice>& ca
 
 } // namespace
 
-std::vector<RangedChoice> ranged_default(const Gemm& p, const std::string& arch, const Device& device,
+std::vector<RangedChoice> ranged_default(const Problem& p, const std::string& arch, const Device& device,
                                          const TunePoints& points) {
   const Estimates estimates(p, arch, device, points);
   const std::vector<Choice> candidates = candidates_of(estimates);

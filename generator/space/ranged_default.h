@@ -16,7 +16,7 @@ struct RangedChoice {
 /// They cover all sizes that calls may pass, each once, in boxes (base/problem/partition.h). Estimated at the
 /// points;
 /// at most points.kernels, and no more than six. Throws Error as Space does.
-std::vector<RangedChoice> ranged_default(const Gemm&, const std::string& arch, const Device&,
+std::vector<RangedChoice> ranged_default(const Problem&, const std::string& arch, const Device&,
                                          const TunePoints& points);
 
 } // namespace deepgen

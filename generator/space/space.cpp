@@ -277,7 +277,13 @@ namespace {
 /// Of a problem with ranges a config may be for smaller calls than the largest, and runs at all. Sizes are as
 /// near to each other as tiles are.
 bool is_legal_below(const Template& t, const Problem& problem, const Device& device, const Config& config) {
-  if (problem.op() != "gemm" || !problem.gemm().ranged()) return false;
+  if (!problem.ranged()) return false;
+  if (problem.op() != "gemm") {
+    const std::vector<Sizes> calls = default_points(problem);
+    return std::any_of(calls.begin(), calls.end(), [&](const Sizes& call) {
+      return t.why_illegal(problem.at(call), device, config).empty();
+    });
+  }
   const Gemm& p = problem.gemm();
   const auto legal = [&](const Sizes& sizes) {
     return t.why_illegal(p.up_to(sizes), device, config).empty();

@@ -123,7 +123,7 @@ RecordLog time_on_cpu(const FinalistSet& selection, const Device& device, const 
 RecordLog time_ranges(const FinalistSet& selection, const Device& device, const PlayoffCommand& command,
                       double left, Progress& progress, Spent& spent, std::vector<ArmResult>& samples) {
   RangedContest c;
-  c.problem = selection.finalists().front().file.problem.gemm();
+  c.problem = selection.finalists().front().file.problem;
   c.points = points_of(c.problem, RecordLog::read(command.records.front()));
   for (const Finalist& f : selection.finalists()) {
     c.finalists.push_back(f.record), c.kernels.push_back(&f.kernel());
@@ -322,7 +322,7 @@ std::string percent(double x) {
 std::string ranged_summary(const RecordLog& log) {
   if (!log.stable) return "unstable: " + log.environment.value("unstable", "too much interference");
   for (const Record& r : log.records)
-    if (r.stage == "final") return decide_ranges(Problem::parse(r.problem).gemm(), log).reason;
+    if (r.stage == "final") return decide_ranges(Problem::parse(r.problem), log).reason;
   return "no winner";
 }
 

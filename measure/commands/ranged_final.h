@@ -12,7 +12,7 @@
 namespace deepgen {
 
 struct RangedContest {
-  Gemm problem;
+  Problem problem;
   std::string arch = "cpu"; ///< on GPUs sizes are denser
   TunePoints points;
   std::vector<Record> finalists; ///< of stage "final"

@@ -207,7 +207,7 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
     if (round.device.is_cpu()) lock.emplace(timing_lock_path(), FileLock::kExclusive);
     round.waited(lap.seconds());
     options.end = round.end;
-    const Gemm& p = round.plan.problem.gemm();
+    const Problem& p = round.plan.problem;
     const auto field = [&](const Sizes& at) {
       int64_t of_calls = 0;
       for (Candidate* c : list) of_calls = std::max(of_calls, kernel_in_call(c->main(), at).workspace);

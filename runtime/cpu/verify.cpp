@@ -30,13 +30,20 @@ void end_of(const deepgen_function& f, const deepgen_kernel& k, bool upper, int6
       sizes[i] /= 2, products /= 2;
 }
 
-/// The same of an attention, whose largest call is far beyond what a second has room for.
-void end_of_attention(const deepgen_function& f, bool upper, int64_t* sizes) {
+/// The same of an attention, whose largest call is far beyond what a second has room for: near to it, a call
+/// that takes the kernel. False where each takes long.
+bool end_of_attention(const deepgen_function& f, const deepgen_kernel& k, bool upper, int64_t* sizes) {
   constexpr int64_t most[DEEPGEN_SIZES] = {131, 389, 1, 3};
+  const deepgen_operand* q = find_operand(f, DEEPGEN_ARG_Q);
+  double products = q ? 2 * double(q->entries) * double(q->columns) : 1;
   for (int i = 0; i < DEEPGEN_SIZES; ++i) {
     sizes[i] = upper ? most[i] : 1;
     if (sizes[i] > f.sizes[i].most) sizes[i] = f.sizes[i].most;
+    if (k.taken && sizes[i] < k.taken[i].least) sizes[i] = k.taken[i].least;
+    if (k.taken && sizes[i] > k.taken[i].most) sizes[i] = k.taken[i].most;
+    products *= double(sizes[i]);
   }
+  return products <= most_of_a_call;
 }
 
 /// Plain and padded calls of these sizes; `found` has room for a sentence about what is wrong.
@@ -81,13 +88,15 @@ deepgen_status deepgen_verify(const deepgen_function* function, char* text, size
   for (const deepgen_kernel* k = selected_kernel(*function);; ++k) {
     for (const bool upper : {false, true}) {
       if (!upper && !has_ranges(*function)) continue;
+      bool is_short = true;
       if (function->op == DEEPGEN_OP_ATTENTION)
-        end_of_attention(*function, upper, sizes);
+        is_short = end_of_attention(*function, *k, upper, sizes);
       else
         end_of(*function, *k, upper, sizes);
-      if (const deepgen_status status = check_calls(*function, sizes, finding, found, sizeof found))
+      if (const deepgen_status status =
+              is_short ? check_calls(*function, sizes, finding, found, sizeof found) : DEEPGEN_OK)
         return say(status);
-      checked += finding.checked;
+      checked += is_short ? finding.checked : 0;
       all += scaled(d->rows, d->rows_by, sizes) * scaled(d->columns, d->columns_by, sizes) *
              scaled(d->entries, d->entries_by, sizes);
     }

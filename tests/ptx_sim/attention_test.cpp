@@ -99,6 +99,25 @@ TEST(MmaAttention, SplitKeysAreRightInEveryCall) {
   }
 }
 
+/// A kernel of a function that is tuned for several calls is right in all of them: those of many queries are
+/// not split, and have no room in the workspace.
+TEST(MmaAttention, OneKernelOfSeveralCallsIsRightInEachOfThem) {
+  const Attention p = Attention::parse(
+      "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=causal queries=100 "
+      "keys=600 options=varlen+lse at=2x1x300+1x70x90+3x1x600");
+  const Config config =
+      Config::parse("rows=16 warps=1 keys=32 stages=2 hold=1 pack=1 align=16 resident=1 splits=4");
+  ASSERT_EQ(why_illegal(p, "sm_90a", generic_gpu("sm_90a"), {"mma_attention", config}), "");
+  const KernelFile file = compiled(p, "sm_90a", config);
+  const Kernel* main = file.find("main");
+  ASSERT_TRUE(main) << file.detail;
+  EXPECT_EQ(main->workspace, 4 * 3 * 4 * 4 * (16 + 4 * 64)) << "4 times 3 tokens, 4 heads, 4 parts";
+  EXPECT_EQ(std::ranges::count_if(cases_for(p),
+                                  [](const AttentionCase& c) { return c.name == std::string("as tuned"); }),
+            3);
+  check(file, 6, false);
+}
+
 /// What one call leaves behind, with blocks and warps in the order that `order` draws.
 struct SplitResult {
   std::vector<uint8_t> bits;                            ///< of out and lse
@@ -215,6 +234,10 @@ TEST(MmaAttention, SplitsAreAParameterOfFewQueries) {
   EXPECT_EQ(values_of(), std::vector<int64_t>{8});
   p.splits = 0, p.queries = p.at_queries = 4096;
   EXPECT_EQ(values_of(), std::vector<int64_t>());
+  p.calls = {{1, 32768, 1, 1}, {4096, 32768, 1, 1}};
+  EXPECT_EQ(values_of().size(), 7u) << "of all calls where some have few queries";
+  p = p.at(p.calls.back());
+  EXPECT_EQ(values_of().size(), 7u) << "and of each";
 }
 
 /// Whatever the problem is that it serves, some config is legal.

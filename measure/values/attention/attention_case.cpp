@@ -97,7 +97,10 @@ void add_biases(CaseList& l) {
 
 std::vector<AttentionCase> cases_for(const Attention& p) {
   CaseList l(p);
-  l.add("as tuned", p.at_batch, p.at_queries, p.at_keys).shape.one_bias_of_entries = true;
+  std::vector<Sizes> tuned =
+      p.ranged() ? p.calls : std::vector<Sizes>{{p.at_queries, p.at_keys, 1, p.at_batch}};
+  for (const Sizes& call : tuned)
+    l.add("as tuned", call.batch, call.m, call.n).shape.one_bias_of_entries = true;
   add_sizes(l);
   if (p.mask == AttentionMask::window) add_windows(l);
   if (p.varlen && !p.paged()) add_packed(l, p);

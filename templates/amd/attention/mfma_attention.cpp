@@ -134,7 +134,7 @@ MfmaAttentionTiling::MfmaAttentionTiling(const Attention& p, const std::string& 
                     at(c, kPack) != 0,
                     1,
                     splits_of(c),
-                    more_tokens_split * p.at_batch * p.at_queries,
+                    most_tokens_split(p),
                     attention_record_head + 4 * round_up(p.value_dim, 8)},
       waves(at(c, kWaves)), stages(at(c, kStages)), resident(at(c, kResident)),
       threads(find_amd(arch)->wave * waves), shape(arch, p.q, p.kv, 16), depth(round_up(p.head_dim, 32)),
@@ -161,8 +161,8 @@ std::string MfmaAttention::why_not(const Attention& p, const std::string& arch) 
   if (p.value_dim > kMostValueDim)
     return "mfma_attention has values of at most " + text(kMostValueDim) + " elements, not " +
            text(p.value_dim) + ": use ARCHS cpu";
-  if (p.at_batch > kMostEntries)
-    return "a call on a GPU has at most " + text(kMostEntries) + " entries, not " + text(p.at_batch) +
+  if (const int64_t batch = most_tuned_batch(p); batch > kMostEntries)
+    return "a call on a GPU has at most " + text(kMostEntries) + " entries, not " + text(batch) +
            ": lower the batch of TUNE_AT";
   return "";
 }

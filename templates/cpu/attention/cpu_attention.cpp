@@ -211,11 +211,9 @@ std::vector<Choice> CpuAttention::fallbacks(const Attention& p, const std::strin
 
 Attention CpuAttention::awkward(const Attention& p, const Config& config) const {
   const AttentionTiling t(p, config);
-  Attention small = p; // the same code, in a call that ends within its blocks
-  small.at_batch = 1;
-  small.at_queries = std::min(p.at_queries, ceil_div(t.rows, p.group()) + 3);
-  small.at_keys = std::min(p.at_keys, 2 * t.bk + 3);
-  return small;
+  // The same code, in a call that ends within its blocks.
+  return p.alone(1, std::min(p.at_queries, ceil_div(t.rows, p.group()) + 3),
+                 std::min(p.at_keys, 2 * t.bk + 3));
 }
 
 } // namespace deepgen

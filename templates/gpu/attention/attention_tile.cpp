@@ -44,15 +44,40 @@ Launch AttentionTile::launch(const Attention& p, int64_t threads) const {
 }
 
 Attention AttentionTile::awkward(const Attention& p, int64_t stages) const {
-  Attention small = p;
-  small.at_batch = 1;
-  small.at_queries = std::min(p.at_queries, ceil_div(rows, group) + 3);
-  small.at_keys = std::min(p.at_keys, (stages + 1) * keys + 3);
-  return small;
+  return p.alone(1, std::min(p.at_queries, ceil_div(rows, group) + 3),
+                 std::min(p.at_keys, (stages + 1) * keys + 3));
 }
 
+namespace {
+
+constexpr int64_t kMoreTokens = 4; ///< times those of a tuned call, which are still split
+
+std::vector<Sizes> tuned_calls(const Attention& p) {
+  return p.calls.empty() ? std::vector<Sizes>{{p.at_queries, p.at_keys, 1, p.at_batch}} : p.calls;
+}
+
+bool may_be_split(const Attention& p, const Sizes& call) {
+  return p.splits || call.m * p.group() <= few_attention_rows;
+}
+
+} // namespace
+
 bool has_attention_splits(const Attention& p) {
-  return p.splits || p.at_queries * p.group() <= few_attention_rows;
+  const std::vector<Sizes> calls = tuned_calls(p);
+  return std::any_of(calls.begin(), calls.end(), [&](const Sizes& call) { return may_be_split(p, call); });
+}
+
+int64_t most_tokens_split(const Attention& p) {
+  int64_t most = 0;
+  for (const Sizes& call : tuned_calls(p))
+    if (may_be_split(p, call) || p.calls.empty()) most = std::max(most, call.batch * call.m);
+  return kMoreTokens * most;
+}
+
+int64_t most_tuned_batch(const Attention& p) {
+  int64_t most = 1;
+  for (const Sizes& call : tuned_calls(p)) most = std::max(most, call.batch);
+  return most;
 }
 
 Parameter attention_splits(const Attention& p) {

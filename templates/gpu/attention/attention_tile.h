@@ -11,7 +11,6 @@ inline constexpr double kLog2OfE = 1.44269504088896340736, kLogOf2 = 0.693147180
 
 /// Packed, of an entry: calls with so few rows may leave a GPU idle.
 inline constexpr int64_t few_attention_rows = 128;
-inline constexpr int64_t more_tokens_split = 4;      ///< times those of the tuned call, which are still split
 inline constexpr int64_t attention_record_head = 16; ///< bytes of a part's maximum and sum
 
 struct AttentionTile {
@@ -53,8 +52,14 @@ struct AttentionTile {
   Attention awkward(const Attention&, int64_t stages) const;
 };
 
-/// Only problems with few rows have the parameter `splits`, or those that fix it.
+/// Only problems with few rows, in some call that they are tuned for, have the parameter `splits`, or those
+/// that fix it.
 bool has_attention_splits(const Attention&);
+/// Queries, of all entries together, up to which calls are split: some times those of the tuned call; of
+/// several, of the largest with few rows.
+int64_t most_tokens_split(const Attention&);
+/// Of all calls that it is tuned for.
+int64_t most_tuned_batch(const Attention&);
 Parameter attention_splits(const Attention&);
 
 } // namespace deepgen

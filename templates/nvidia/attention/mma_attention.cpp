@@ -140,7 +140,7 @@ MmaAttentionTiling::MmaAttentionTiling(const Attention& p, const Config& c)
                     at(c, kPack) != 0,
                     1,
                     splits_of(c),
-                    more_tokens_split * p.at_batch * p.at_queries,
+                    most_tokens_split(p),
                     attention_record_head + 4 * round_up(p.value_dim, 8)},
       warps(at(c, kWarps)), stages(at(c, kStages)), hold(at(c, kHold) != 0), align(at(c, kAlign)),
       resident(at(c, kResident)), threads(32 * warps), depth(round_up(p.head_dim, 16)),
@@ -163,8 +163,8 @@ std::string MmaAttention::why_not(const Attention& p, const std::string& arch) c
   if (p.value_dim > kMostValueDim)
     return "mma_attention has values of at most " + text(kMostValueDim) + " elements, not " +
            text(p.value_dim) + (p.kv == Type::e4m3 ? ": lower HEAD_DIM" : ": use ARCHS cpu");
-  if (p.at_batch > kMostEntries)
-    return "a call on a GPU has at most " + text(kMostEntries) + " entries, not " + text(p.at_batch) +
+  if (const int64_t batch = most_tuned_batch(p); batch > kMostEntries)
+    return "a call on a GPU has at most " + text(kMostEntries) + " entries, not " + text(batch) +
            ": lower the batch of TUNE_AT";
   return "";
 }

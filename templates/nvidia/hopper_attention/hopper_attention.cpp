@@ -220,11 +220,7 @@ std::vector<Choice> HopperAttention::fallbacks(const Attention& p, const std::st
 /// The same code, in a call that ends within its blocks.
 Attention HopperAttention::awkward(const Attention& p, const Config& config) const {
   const HopperAttentionTiling t(p, config);
-  Attention small = p;
-  small.at_batch = 1;
-  small.at_queries = std::min(p.at_queries, t.rows + 3);
-  small.at_keys = std::min(p.at_keys, (t.stages + 1) * t.keys + 3);
-  return small;
+  return p.alone(1, std::min(p.at_queries, t.rows + 3), std::min(p.at_keys, (t.stages + 1) * t.keys + 3));
 }
 
 } // namespace deepgen

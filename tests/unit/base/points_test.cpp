@@ -124,6 +124,28 @@ TEST(Points, OfTheUserAreChecked) {
   EXPECT_THROW(check_points(Gemm(), default_tune_points(p), "x"), Error);
 }
 
+TEST(Points, OfAnAttentionAreTheCallsOfItsKey) {
+  const Problem p = Problem::parse(
+      "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=f32 kv=f32 out=f32 mask=none queries=512 "
+      "keys=4096 options=none at=1x1x4096+1x256x512+8x1x4096");
+  const std::vector<Sizes> calls = {{1, 4096, 1, 1}, {1, 4096, 1, 8}, {256, 512, 1, 1}};
+  EXPECT_EQ(default_tune_points(p).at, calls);
+  const TunePoints points = tune_points(p, {"8x1x4096", "1x256x512", "1x1x4096"}, {3, 0.5, 1}, 2, "x");
+  EXPECT_EQ(points.at, calls);
+  EXPECT_EQ(points.weights, (std::vector<double>{1, 3, 0.5}));
+  EXPECT_EQ(final_points(points).at, (std::vector<Sizes>{calls[0], {1, 4096, 1, 3}, calls[1], calls[2]}))
+      << "between those that differ in the batch alone";
+  EXPECT_EQ(point_text(p, calls[1]), "8x1x4096");
+  EXPECT_EQ(sizes_text(p, calls[1]), "batch=8 queries=1 keys=4096");
+  EXPECT_EQ(span_text(p, all_calls(p)), "batch 1..65536, queries 1..512, keys 1..4096");
+  EXPECT_FALSE(wants_dense_points(p, "sm_90a", points));
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"8x1x4096", "1x256x512"},
+                                                {"8x1x4096", "1x256x512", "1x1x4095"},
+                                                {"1x256x512", "1x1x4096", "8x1"},
+                                                {"1x256x512", "1x1x4096", "8x1x4097"}})
+    EXPECT_THROW(tune_points(p, words, {}, 2, "x"), Error) << words.back();
+}
+
 TEST(Points, OfAPlanRoundTrip) {
   Plan plan;
   plan.problem = tokens(1, 4096);

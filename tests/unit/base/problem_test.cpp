@@ -243,6 +243,45 @@ TEST(Problem, AttentionIsReadAsItIsWritten) {
   EXPECT_EQ(causal.flops(), 2.0 * (192 + 128) * 32 * 2 * 12);
 }
 
+TEST(Problem, AttentionOfSeveralCallsIsReadAsItIsWritten) {
+  const std::string begin =
+      "attention heads=32 kv_heads=8 head_dim=128 value_dim=128 q=bf16 kv=bf16 out=bf16 "
+      "mask=causal queries=8192 keys=131072 options=varlen splits=8 ";
+  const std::string key = begin + "at=1x1x4096+1x2048x2048+8x1x4096+10x1x16";
+  const Problem p = Problem::parse(key);
+  EXPECT_EQ(p.key(), key);
+  EXPECT_TRUE(p.ranged());
+  const Attention& a = p.attention();
+  EXPECT_EQ(a.calls,
+            (std::vector<Sizes>{{1, 16, 1, 10}, {1, 4096, 1, 1}, {1, 4096, 1, 8}, {2048, 2048, 1, 1}}));
+  EXPECT_EQ(a.at_queries, 2048) << "the largest";
+  EXPECT_EQ(p.sizes(), (Sizes{8192, 131072, 1, most_attention_batch}));
+  EXPECT_EQ(p.least(Size::batch), 1);
+  EXPECT_EQ(p.least(Size::k), std::nullopt);
+  EXPECT_TRUE(p.takes({8192, 0, 1, 65536}));
+  EXPECT_FALSE(p.takes({8193, 1, 1, 1}));
+  const Problem one = p.at({3, 77, 1, 2});
+  EXPECT_FALSE(one.ranged());
+  EXPECT_EQ(one.key(), begin + "at_batch=2 at_queries=3 at_keys=77") << "as if it were tuned for that alone";
+  EXPECT_EQ(one.attention().calls, a.calls) << "which kernels may be split";
+  EXPECT_THROW(p.at({0, 77, 1, 2}), Error);
+  EXPECT_THROW(p.at({3, 131073, 1, 2}), Error);
+  for (const auto& [wrong, why] : {std::pair("at=1x1x4096", "2 to 32"),
+                                   {"at=1x1x4096+1x1x4096", "twice"},
+                                   {"at=1x1x4096+1x8193x16", "beyond its sizes"},
+                                   {"at=1x1x4096+0x1x16", "at_batch = 0"},
+                                   {"at=8x1x4096+1x1x4096", "canonical"},
+                                   {"at=1x1x4096+1x16", "is no call"},
+                                   {"at=1x1x4096+1x1x", "is not an integer"},
+                                   {"at=1x1x4096+", "is no call"},
+                                   {"at=1x1x4096+1x1x16 at_batch=1", "trailing"}})
+    EXPECT_NE(error_of(begin + wrong).find(why), std::string::npos)
+        << wrong << ": " << error_of(begin + wrong);
+  std::string many = begin + "at=1x1x1";
+  for (int i = 2; i <= 33; ++i) many += "+" + std::to_string(i) + "x1x1";
+  EXPECT_NE(error_of(many).find("2 to 32"), std::string::npos);
+}
+
 TEST(Problem, WrongAttentionSaysWhat) {
   const std::string good =
       "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=f32 kv=f32 out=f32 mask=none "
@@ -322,7 +361,9 @@ TEST(Problem, CMakeComposesTheSameKeys) {
   EXPECT_GT(of_two, 0u);
   EXPECT_EQ(of_two, of_most);
   EXPECT_EQ(rows.size(), 3u * 5 * 4 * 2);
-  EXPECT_EQ(attention.size(), 4u * 4 * 2);
+  EXPECT_EQ(attention.size(), 4u * 4 * 2 + 1);
+  EXPECT_TRUE(std::any_of(attention.begin(), attention.end(),
+                          [](const std::string& key) { return Problem::parse(key).ranged(); }));
   EXPECT_EQ(composed, served);
   EXPECT_EQ(served.size(), 29u);
   EXPECT_GE(grouped, 10u);

@@ -62,6 +62,13 @@ protected:
     kernels_[0].maps = maps_, kernels_[0].map_count = 3;
   }
 
+  /// The aligned kernel takes calls of few queries alone, and has scratch for parts of their sums.
+  void share_calls() {
+    kernels_[0].taken = few_queries_, kernels_[0].workspace = 4096;
+    launch_[0] = {"deepgen_kernel", {8 * 16, 4, 65536}, {128, 1, 1}, {1, 1, 1}, 0, 0, split_rules_};
+    kernels_[0].launches = launch_;
+  }
+
 private:
   void add(size_t i) {
     images_[i] = std::string("cubin sm_90 deepgen_kernel=8,8,8,8,4,8,8,8 name:") + (i ? "any" : "aligned");
@@ -73,7 +80,8 @@ private:
     deepgen_kernel& k = kernels_[i];
     k = {};
     k.arch = "sm_90a", k.config = i ? "any" : "aligned", k.args = slots_, k.arg_count = 8;
-    k.gpu = &codes_[i], k.requirements = requirements_[i].data(), k.launches = &launch_, k.launch_count = 1;
+    k.gpu = &codes_[i], k.requirements = requirements_[i].data(), k.launches = &launch_[1],
+    k.launch_count = 1;
   }
 
   static constexpr deepgen_size_rule rules_[] = {{1, {64, 0, 0, 0}}, {0, {0, 0, 0, 0}}, {1, {0, 0, 0, 1}}};
@@ -84,7 +92,10 @@ private:
   const deepgen_tensor_map maps_[3] = {{DEEPGEN_ARG_Q, 64, 128, 128, 128, 0, 0, 0, 0},
                                        {DEEPGEN_ARG_KEY, 64, 96, 128, 128, 0, 0, 0, 0},
                                        {DEEPGEN_ARG_VALUE, 64, 96, 128, 128, 0, 0, 0, 0}};
-  const deepgen_launch launch_{"deepgen_kernel", {16, 4, 65536}, {128, 1, 1}, {1, 1, 1}, 0, 0, rules_};
+  static constexpr deepgen_size_rule split_rules_[] = {
+      {8, {64, 0, 0, 0}}, {0, {0, 0, 0, 0}}, {1, {0, 0, 0, 1}}};
+  static constexpr deepgen_range few_queries_[] = {{1, 16}, {512, 5000}, {1, 1}, {1, 8}};
+  deepgen_launch launch_[2] = {{}, {"deepgen_kernel", {16, 4, 65536}, {128, 1, 1}, {1, 1, 1}, 0, 0, rules_}};
   deepgen::Attention problem_;
   std::string key_, images_[2];
   std::vector<deepgen_operand> operands_;
@@ -109,6 +120,36 @@ TEST_F(CudaAttention, AGridFollowsQueriesAndBatch) {
   args_.max_queries = 0;
   EXPECT_EQ(deepgen_launch_attention(&function_, &args_, nullptr), DEEPGEN_OK);
   EXPECT_EQ(launches().size(), made) << "nothing is";
+}
+
+/// By its batch, queries and keys; each takes the grid and the scratch of its kernel.
+TEST_F(CudaAttention, CallsTakeTheKernelOfTheirSizes) {
+  share_calls();
+  alignas(256) static char scratch[4096];
+  const auto call = [&](int64_t batch, int64_t queries, int64_t keys, bool with_scratch) -> std::string {
+    args_.batch = batch, args_.max_queries = queries, args_.max_keys = keys;
+    args_.workspace = with_scratch ? scratch : nullptr, args_.workspace_bytes = with_scratch ? 4096 : 0;
+    if (deepgen_launch_attention(&function_, &args_, nullptr)) return "refused";
+    const std::string image = launches().back().image;
+    return image.substr(image.find("name:") + 5);
+  };
+  EXPECT_EQ(call(8, 1, 5000, true), "aligned");
+  EXPECT_EQ(launches().back().grid, (Grid{8, 4, 8})) << "8 splits";
+  EXPECT_EQ(call(8, 1, 5000, false), "refused") << "without scratch";
+  EXPECT_EQ(call(1, 16, 512, true), "aligned") << "the box's other corner";
+  EXPECT_EQ(call(9, 1, 5000, false), "any") << "a larger batch";
+  EXPECT_EQ(call(1, 17, 5000, false), "any") << "more queries";
+  EXPECT_EQ(launches().back().grid, (Grid{1, 4, 1}));
+  EXPECT_EQ(call(1, 1, 511, false), "any") << "fewer keys";
+  EXPECT_EQ(call(1, 1, 0, true), "aligned") << "no size is 0's own";
+  EXPECT_EQ(deepgen_launch_workspace_size(&function_), 4096u) << "of all calls";
+  const auto at = [&](int64_t batch, int64_t queries, int64_t keys) {
+    const deepgen_call_sizes sizes = {queries, keys, DEEPGEN_AS_BUILT, batch};
+    return std::pair(std::string(deepgen_launch_config_at(&function_, &sizes)),
+                     deepgen_launch_workspace_size_at(&function_, &sizes));
+  };
+  EXPECT_EQ(at(8, 1, 4096), std::pair(std::string("aligned"), size_t(4096)));
+  EXPECT_EQ(at(1, 512, 512), std::pair(std::string("any"), size_t(0)));
 }
 
 /// Of all four operands and each of their three strides, and of bases.
