@@ -10,6 +10,8 @@
 #include "templates/core/sizes.h"
 #include "templates/nvidia/hopper_attention/hopper_attention_kernel.h"
 
+#include <algorithm>
+
 namespace deepgen {
 namespace {
 
