@@ -51,8 +51,8 @@ public:
   const Rows& rows() const { return as<Rows>(); }
   const Attention& attention() const { return as<Attention>(); }
   /// Whether several kernels of a function share its calls, by the sizes that these pass: of a GEMM with
-  /// ranges, and of an attention that is tuned for several calls. Such a size has a range, from the least
-  /// that is not 0; 0 is legal at every call.
+  /// ranges, and of an attention that is tuned for several calls. Such a size has a range; 0 is legal at
+  /// every call, whatever its least is.
   bool ranged() const;
   std::optional<int64_t> least(Size) const; ///< nothing: it has no range
   Sizes sizes() const;                      ///< of the largest call; 1 where it has no such size
