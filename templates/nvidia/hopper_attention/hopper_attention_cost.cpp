@@ -46,7 +46,8 @@ struct Estimate {
   double key_block() const {
     const auto rows = double(t.rows), keys = double(t.keys), scores = rows * keys;
     const int64_t size = size_of(p.kv); // half the bytes, twice the rate
-    const double tensor = scores * double(32 / size * t.depth_steps + t.columns) * double(size) / kTensor;
+    const int64_t depth = t.depth_steps * 32 / size;
+    const double tensor = scores * double(depth + t.columns) * double(size) / kTensor;
     const double capped = p.softcap ? 1 : 0, biased = p.bias ? 1 : 0;
     const double soft = double(t.soft) / 8, rescaled = t.lazy ? 0 : rows * double(t.columns);
     const double issue = (scores * (kScore + capped * kCapped + biased * kBias) + rescaled) / kLanes;
@@ -66,7 +67,9 @@ struct Estimate {
   /// or of the warps that transpose values.
   double producer() const {
     const int64_t boxes = p.paged() ? 2 * (t.keys / t.box) : 0;
-    if (t.narrow) return kTurn * double(t.keys / 32 * ceil_div(t.columns / 16, kTurningWarps));
+    const int64_t steps = t.keys / 32, chunks = ceil_div(t.columns / 16, kTurningWarps),
+                  turns = steps * chunks;
+    if (t.narrow) return kTurn * double(turns);
     return kBox * double(boxes);
   }
 
