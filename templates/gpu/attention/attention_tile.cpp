@@ -52,8 +52,11 @@ namespace {
 
 constexpr int64_t kMoreTokens = 4; ///< times those of a tuned call, which are still split
 
-std::vector<Sizes> tuned_calls(const Attention& p) {
-  return p.calls.empty() ? std::vector<Sizes>{{p.at_queries, p.at_keys, 1, p.at_batch}} : p.calls;
+/// Without a copy: a tiling of each config asks.
+template <typename Use>
+void each_tuned_call(const Attention& p, const Use& use) {
+  if (p.calls.empty()) return use(Sizes{p.at_queries, p.at_keys, 1, p.at_batch});
+  for (const Sizes& call : p.calls) use(call);
 }
 
 bool may_be_split(const Attention& p, const Sizes& call) {
@@ -63,20 +66,22 @@ bool may_be_split(const Attention& p, const Sizes& call) {
 } // namespace
 
 bool has_attention_splits(const Attention& p) {
-  const std::vector<Sizes> calls = tuned_calls(p);
-  return std::any_of(calls.begin(), calls.end(), [&](const Sizes& call) { return may_be_split(p, call); });
+  bool any = false;
+  each_tuned_call(p, [&](const Sizes& call) { any = any || may_be_split(p, call); });
+  return any;
 }
 
 int64_t most_tokens_split(const Attention& p) {
   int64_t most = 0;
-  for (const Sizes& call : tuned_calls(p))
+  each_tuned_call(p, [&](const Sizes& call) {
     if (may_be_split(p, call) || p.calls.empty()) most = std::max(most, call.batch * call.m);
+  });
   return kMoreTokens * most;
 }
 
 int64_t most_tuned_batch(const Attention& p) {
   int64_t most = 1;
-  for (const Sizes& call : tuned_calls(p)) most = std::max(most, call.batch);
+  each_tuned_call(p, [&](const Sizes& call) { most = std::max(most, call.batch); });
   return most;
 }
 
