@@ -6,12 +6,21 @@ export CI=true
 # What one checkout has compiled serves the others: paths below this folder count as relative ones.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
+# suite PRESET ARGUMENT...: its tests, and at the end why some failed.
+suite() {
+  local build=build/$1
+  if ! ctest --preset "$@" </dev/null | tee "$build/suite.log"; then
+    scripts/why-failed.py "$build" "$build/suite.log"
+    exit 8
+  fi
+}
+
 scripts/install-deps.sh
 # What LLVM and ptxas made in earlier runs, by the content of what they read: bounded.
 scripts/trim-store.py ~/.cache/deepgen-tests 1000
 cmake --preset ci
 cmake --build --preset ci
-ctest --preset ci "$@" </dev/null | tee build/ci/suite.log
+suite ci "$@"
 # The unit and numeric tests once more under AddressSanitizer and UndefinedBehaviorSanitizer. Second, so that the first run
 # has kept the objects that LLVM makes of kernels' IR. DEEPGEN_SKIP_SANITIZERS=1 saves the second build,
 # DEEPGEN_SANITIZED_PRESET=asan-clang makes it with clang.
@@ -19,7 +28,7 @@ if [ -z "${DEEPGEN_SKIP_SANITIZERS:-}" ]; then
   sanitized=${DEEPGEN_SANITIZED_PRESET:-asan}
   cmake --preset "$sanitized"
   cmake --build --preset "$sanitized"
-  ctest --preset "$sanitized" --label-regex 'unit|numerics' </dev/null
+  suite "$sanitized" --label-regex 'unit|numerics'
   echo "What came before, of the whole suite:"
   sed -n '/tests passed,/,$p' build/ci/suite.log
 fi
