@@ -121,10 +121,11 @@ endmacro()
 # The lines of the edges that search, as `ninja -v` prints the commands.
 set(search_edges "compile --plan" "deepgen-measure run" "deepgen-measure playoff")
 # tune(<build> <options>...). On a busy machine a playoff may be unstable, which is not what is tested here: it is repeated,
-# as the message of `tune` asks.
+# as the message of `tune` asks, later and later: what is busy now may be idle then.
 function(tune folder)
   message(STATUS "$ tune ${folder}")
-  foreach(attempt RANGE 4)
+  foreach(seconds 0 2 4 8 16 32)
+    execute_process(COMMAND ${CMAKE_COMMAND} -E sleep ${seconds})
     execute_process(COMMAND ${CMAKE_COMMAND} --build ${folder} ${ARGN} --target tune
       WORKING_DIRECTORY ${WORK} RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
     message("${text}")
