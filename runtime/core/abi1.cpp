@@ -2,10 +2,17 @@
 // warns, and a call is refused with words. Their structs are others, so that none of them is read.
 #include "runtime/core/abi.h"
 
-// GNU ld and gold print the text where an object refers to the symbol.
+// GNU ld and gold print the text where an object refers to the symbol, and drop the section: no table of
+// clang's AddressSanitizer may refer to it.
+#ifdef __clang__
+#define DEEPGEN_DROPPED __attribute__((no_sanitize("address")))
+#else
+#define DEEPGEN_DROPPED
+#endif
 #define DEEPGEN_OLD(result, name, parameters)                                                                \
   extern "C" result deepgen_old_##name parameters __asm__("deepgen_" #name);                                 \
-  __attribute__((used, section(".gnu.warning.deepgen_" #name))) static const char warning_##name[] =         \
+  __attribute__((                                                                                            \
+      used, section(".gnu.warning.deepgen_" #name))) DEEPGEN_DROPPED static const char warning_##name[] =    \
       "a library or object was made by DeepGen 0.1 and its calls will be refused: build it again";           \
   result deepgen_old_##name parameters
 
