@@ -241,7 +241,9 @@ std::function<void()> prepared(const std::vector<Operation>& graph, const std::m
                                double factor) {
   std::map<int64_t, Values> known;
   for_tensors(graph, [&](const Tensor& t) {
-    if (t.by_value) known[t.uid] = {t.sizes, {load(pointers.at(t.uid), t.type, 0)}};
+    if (!t.by_value) return;
+    state().values.push_back(load(pointers.at(t.uid), t.type, 0));
+    known[t.uid] = {t.sizes, {state().values.back()}};
   });
   return [=]() mutable {
     std::map<int64_t, Values> values = known;

@@ -29,8 +29,9 @@ struct State {
   std::map<int, std::vector<Config>> configs; ///< by mode of the heuristic
   std::map<int, int> heuristic_results;       ///< by mode: finalizing it comes to this
   std::vector<std::string> complaints;
-  int alive = 0;          ///< descriptors that are not destroyed
-  std::vector<int> modes; ///< of elementwise operations, of the graph that was made last
+  int alive = 0;              ///< descriptors that are not destroyed
+  std::vector<int> modes;     ///< of elementwise operations, of the graph that was made last
+  std::vector<double> values; ///< by-value tensors of all calls
 };
 State& state();
 /// Empties the record, and has two configs of mode A, of which the second one needs a workspace.
