@@ -94,7 +94,7 @@ std::string algorithm_hex(const std::array<uint64_t, 8>& words) {
 }
 
 std::string why_no_call(const Problem& problem, const std::string& arch) {
-  if (problem.op() != "gemm") return "vendors' libraries multiply matrices alone";
+  if (problem.op() != "gemm") return "functions call vendors' libraries for products of matrices alone";
   const Gemm& p = problem.gemm();
   if (p.ranged()) return "a size is a range, and the vendor was timed at some sizes alone";
   if (p.groups) return "a library multiplies one group of rows at a time";

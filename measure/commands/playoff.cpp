@@ -232,6 +232,7 @@ Json facts_on_gpu(const Device& device, const cuda::Surroundings& around, const 
                     {"algorithms", vendor.algorithms.size()},
                     {"epilogue", vendor.plan.text()},
                     {"ratios", vendor_ratios(selection, r.finals, o.seed)}};
+  if (!vendor.left_out.empty()) json["vendor"]["left_out"] = vendor.left_out;
   if (const ArmResult& read = r.finals.read; read.timed())
     json["read"] = {{"bytes", cuda::read_bytes(selection.finalists().front().file.problem)},
                     {"seconds", summarize(read, read, o.seed).seconds}};
@@ -246,6 +247,10 @@ Starters ask_vendor(FinalistSet& selection, const Device& device, PlayoffCommand
     progress.live("asking the vendor's library");
     vendor = cuda::baseline_of(selection.finalists().front().file.problem, device, command.options.seed);
     if (!vendor.why_not.empty()) progress.summary("no vendor baseline: " + vendor.why_not);
+    if (!vendor.left_out.empty() && !vendor.algorithms.empty())
+      progress.summary(vendor.name + ": " + std::to_string(vendor.left_out.size()) + " of " +
+                       std::to_string(vendor.left_out.size() + vendor.algorithms.size()) +
+                       " configs left out, such as " + vendor.left_out.front());
   }
   FinalsField field = expected_field(device, command.options);
   field.asking = 0, field.algorithms = vendor.algorithms.size(), field.vendor &= field.algorithms > 0;

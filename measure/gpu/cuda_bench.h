@@ -60,6 +60,9 @@ public:
   using Enqueue = std::function<void(const CallOperands&, Stream)>;
   class Ring; ///< the worker's
   Arm arm(const std::string& name, std::function<Enqueue(Ring&)> prepare);
+  /// The same of any problem, on a set of the ring by its number.
+  using EnqueueSet = std::function<void(int64_t set, Stream)>;
+  Arm arm_of_sets(const std::string& name, std::function<EnqueueSet(Ring&)> prepare);
 
   Ring& ring(); ///< for use in a worker; opened when first needed
   /// Reads a buffer of read_bytes() from a ring of its own: what the memory gives at best for that size.
@@ -89,8 +92,6 @@ public:
 
 private:
   class Open;
-  using EnqueueSet = std::function<void(int64_t set, Stream)>;
-  Arm arm_of_sets(const std::string& name, std::function<EnqueueSet(Ring&)> prepare);
   Open& open(); ///< in the worker, when first needed
   Problem problem_;
   Device device_;

@@ -179,7 +179,7 @@ std::vector<Address> AttentionSets::place(const RingSpace& space, const deepgen:
   return out;
 }
 
-AttentionSets::AttentionSets(const Attention& p, const RingSpace& space) {
+AttentionSets::AttentionSets(const Attention& p, const RingSpace& space) : problem_(p) {
   const auto bytes = int64_t(p.bytes());
   sets_.resize(size_t(space.caches == Caches::warm ? 1
                                                    : ring_sets(bytes, 0, space.cache, space.memory, 1,

@@ -79,11 +79,14 @@ public:
   void enqueue(const LoadedKernel& kernel, int64_t set, Stream stream) const override {
     kernel.enqueue(sets_[size_t(set)], stream);
   }
+  const Attention& problem() const { return problem_; }
+  const std::vector<SlotValues>& all() const { return sets_; }
 
 private:
   /// Memory for an operand of each set; filled where it is an input.
   std::vector<Address> place(const RingSpace&, const deepgen::Operand&, int64_t elements);
 
+  Attention problem_;
   std::vector<Memory> memory_;
   std::vector<SlotValues> sets_;
 };

@@ -3,6 +3,7 @@
 #include "base/json/json.h"
 #include "base/text/error.h"
 #include "measure/process/worker.h"
+#include "measure/vendor/gpu/cudnn_attention.h"
 #include "measure/vendor/gpu/lt_library.h"
 #include "measure/vendor/gpu/vendor_groups.h"
 #include "measure/vendor/gpu/vendor_product.h"
@@ -244,7 +245,7 @@ Vendor ask_vendor(Bench::Ring& ring, const std::function<bool(int)>& may_try) {
 
 namespace {
 
-Json to_json(const Vendor& found, const Gemm& problem) {
+Json to_json(const Vendor& found, const std::vector<VendorPlan>& plans) {
   Json algorithms = Json::array();
   for (const Vendor::Algorithm& a : found.algorithms)
     algorithms.push_back({{"bits", a.bits},
@@ -253,36 +254,31 @@ Json to_json(const Vendor& found, const Gemm& problem) {
                           {"library", int(a.library)},
                           {"halves", a.halves}});
   size_t plan = 0;
-  const std::vector<VendorPlan> plans = vendor_plans(problem);
   while (plan + 1 < plans.size() &&
          (plans[plan].library != found.plan.library || plans[plan].text() != found.plan.text() ||
           plans[plan].tf32_as_f32 != found.plan.tf32_as_f32))
     ++plan;
-  return {{"name", found.name}, {"why_not", found.why_not}, {"algorithms", algorithms}, {"plan", plan}};
+  return {{"name", found.name},
+          {"why_not", found.why_not},
+          {"algorithms", algorithms},
+          {"left_out", found.left_out},
+          {"plan", plan}};
 }
 
-void from_json(const Json& m, const Gemm& problem, Vendor& v) {
+void from_json(const Json& m, const std::vector<VendorPlan>& plans, Vendor& v) {
   v.name = m.value("name", v.name), v.why_not = m.value("why_not", "");
   for (const Json& a : m.value("algorithms", Json::array()))
     v.algorithms.push_back({a.at("bits").get<AlgorithmBits>(), a.at("workspace").get<uint64_t>(),
                             a.at("text").get<std::string>(), VendorPlan::Library(a.at("library").get<int>()),
                             a.at("halves").get<bool>()});
-  v.plan = vendor_plans(problem).at(m.value("plan", size_t(0)));
+  v.left_out = m.value("left_out", v.left_out);
+  v.plan = plans.at(m.value("plan", size_t(0)));
 }
 
-} // namespace
-
-Vendor baseline_of(const Problem& problem, const Device& device, uint64_t seed) {
-  if (problem.op() == "gemm") return find_vendor(problem.gemm(), device, seed);
-  Vendor none;
-  none.name.clear(), none.why_not = "the vendor's libraries multiply matrices alone";
-  return none;
-}
-
-Vendor find_vendor(const Gemm& problem, const Device& device, uint64_t seed) {
-  Vendor v;
-  if (platform() == Platform::hip) v.name = "hipblaslt";
-  Bench bench(problem, device, 0, seed);
+/// Asks in a worker; in another one where an algorithm crashes or hangs. `v`: what is known without an
+/// answer.
+Vendor asked_in_workers(Vendor v, const std::vector<VendorPlan>& plans,
+                        const std::function<Vendor(const std::function<bool(int)>& may_try)>& ask_now) {
   std::set<int> lost;
   std::optional<int> trying;
   const auto ask = [&](Channel& channel) {
@@ -293,7 +289,7 @@ Vendor find_vendor(const Gemm& problem, const Device& device, uint64_t seed) {
       return !lost.count(number);
     };
     try {
-      channel.send(to_json(ask_vendor(bench.ring(), may_try), problem));
+      channel.send(to_json(ask_now(may_try), plans));
     } catch (const DriverError& e) {
       channel.send({{"name", v.name}, {"why_not", e.what()}});
       if (e.sticky()) std::_Exit(0); // the context is lost
@@ -303,7 +299,7 @@ Vendor find_vendor(const Gemm& problem, const Device& device, uint64_t seed) {
     if (m.contains("trying"))
       trying = m.value("trying", 0);
     else
-      from_json(m, problem, v);
+      from_json(m, plans, v);
   };
   while (true) {
     trying.reset();
@@ -317,15 +313,47 @@ Vendor find_vendor(const Gemm& problem, const Device& device, uint64_t seed) {
   }
 }
 
+} // namespace
+
+Vendor baseline_of(const Problem& problem, const Device& device, uint64_t seed) {
+  if (problem.op() == "gemm") return find_vendor(problem.gemm(), device, seed);
+  if (problem.op() == "attention" && platform() == Platform::cuda)
+    return find_cudnn(problem.attention(), device, seed);
+  Vendor none;
+  none.name.clear(), none.why_not = "no library of the vendor's that is asked here computes " + problem.op();
+  return none;
+}
+
+Vendor find_vendor(const Gemm& problem, const Device& device, uint64_t seed) {
+  Vendor v;
+  if (platform() == Platform::hip) v.name = "hipblaslt";
+  Bench bench(problem, device, 0, seed);
+  return asked_in_workers(v, vendor_plans(problem),
+                          [&](const auto& may_try) { return ask_vendor(bench.ring(), may_try); });
+}
+
+Vendor find_cudnn(const Attention& problem, const Device& device, uint64_t seed) {
+  Vendor v;
+  v.name = "cudnn", v.plan.library = VendorPlan::cudnn, v.why_not = why_no_cudnn(problem);
+  if (!v.why_not.empty()) return v;
+  Bench bench(problem, device, 0, seed);
+  return asked_in_workers(
+      v, {v.plan}, [&](const auto& may_try) { return ask_cudnn(bench.ring(), device.arch, seed, may_try); });
+}
+
 std::vector<Arm> vendor_arms(const Vendor& vendor, Bench& bench) {
   std::vector<Arm> arms;
-  for (size_t i = 0; i < vendor.algorithms.size(); ++i)
-    arms.push_back(
-        bench.arm(vendor.name + " algorithm " + std::to_string(i) +
-                      (vendor.algorithms[i].text.empty() ? "" : " (" + vendor.algorithms[i].text + ")"),
-                  [plan = vendor.plan, algorithm = vendor.algorithms[i]](Bench::Ring& ring) {
-                    return vendor_call(plan, algorithm, ring);
-                  }));
+  for (const Vendor::Algorithm& algorithm : vendor.algorithms) {
+    const std::string name = vendor.name + " algorithm " + std::to_string(arms.size()) +
+                             (algorithm.text.empty() ? "" : " (" + algorithm.text + ")");
+    if (vendor.plan.library == VendorPlan::cudnn)
+      arms.push_back(
+          bench.arm_of_sets(name, [algorithm](Bench::Ring& ring) { return cudnn_call(algorithm, ring); }));
+    else
+      arms.push_back(bench.arm(name, [plan = vendor.plan, algorithm](Bench::Ring& ring) {
+        return vendor_call(plan, algorithm, ring);
+      }));
+  }
   return arms;
 }
 

@@ -1,4 +1,5 @@
-// The vendor's libraries as a baseline, loaded with dlopen: cuBLASLt; on AMD's devices hipBLASLt and rocBLAS.
+// The vendor's libraries as a baseline, loaded with dlopen: cuBLASLt, and cuDNN for attention; on AMD's
+// devices hipBLASLt and rocBLAS.
 #pragma once
 
 #include "base/problem/lt_fusion.h"
@@ -11,8 +12,9 @@ namespace deepgen::cuda {
 
 /// How a problem maps to one call of a library and, for what it cannot fuse, a kernel of our own behind it.
 struct VendorPlan {
-  enum Library { lt, rocblas } library = lt; ///< lt: cuBLASLt or hipBLASLt, by the platform
-  std::string why_not;                       ///< not empty: it cannot multiply these at all
+  /// lt: cuBLASLt or hipBLASLt, by the platform; cudnn: of attention, with nothing else of this.
+  enum Library { lt, rocblas, cudnn } library = lt;
+  std::string why_not; ///< not empty: it cannot multiply these at all
   bool fused_bias = false, fused_residual = false, fused_scales = false;
   LtFusion::Activation activation = LtFusion::none;
   /// Left for the kernel behind it.
@@ -44,18 +46,24 @@ struct Vendor {
   VendorPlan plan;
   std::string why_not; ///< empty when there are algorithms
   struct Algorithm {
-    std::array<uint64_t, 8> bits{}; ///< cublasLtMatmulAlgo_t, hipblasLtMatmulAlgo_t
+    std::array<uint64_t, 8> bits{}; ///< cublasLtMatmulAlgo_t, hipblasLtMatmulAlgo_t; of cuDNN none
     uint64_t workspace = 0;         ///< bytes that it uses
-    std::string text;               ///< "id 66, tile 20, stages 36, split-K 1", as the library numbers them
+    /// "id 66, tile 20, stages 36, split-K 1", "engine 5, knobs 24=3", as the library numbers them.
+    std::string text;
     VendorPlan::Library library =
         VendorPlan::lt;  ///< rocBLAS may stand beside a plan of hipBLASLt's that does the same
     bool halves = false; ///< as in a plan: those stand beside the others
   };
   std::vector<Algorithm> algorithms;
+  /// Of cuDNN, which configs are not among them, and why: "engine 3: wrong: out[...] ...".
+  std::vector<std::string> left_out;
 };
 
 /// Asks in a child process; in another one where an algorithm crashes or hangs, which is left out then.
 Vendor find_vendor(const Gemm& problem, const Device& device, uint64_t seed);
+
+/// The same for cuDNN's configs. Where a problem is none of cuDNN's, no process is needed to say so.
+Vendor find_cudnn(const Attention& problem, const Device& device, uint64_t seed);
 
 /// The same for any problem; of what the libraries do not compute, none.
 Vendor baseline_of(const Problem& problem, const Device& device, uint64_t seed);

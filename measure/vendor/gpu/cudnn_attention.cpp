@@ -1,0 +1,451 @@
+#include "measure/vendor/gpu/cudnn_attention.h"
+
+#include "measure/values/attention/attention_truth.h"
+#include "measure/vendor/gpu/vendor_product.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <memory>
+
+namespace deepgen::cuda {
+namespace {
+
+constexpr int64_t kAlignment = 16;    ///< bytes, of operands; cudnn-frontend has the same
+constexpr int64_t kMostKnobs = 128;   ///< of a config; 9.6 has 37 kinds
+constexpr size_t kInfinite = 91000;   ///< the version from which a masked score is -inf, not the lowest f32
+constexpr int64_t kDimensionUnit = 8; ///< elements
+
+CudnnType type_of(Type t) { return t == Type::f16 ? CudnnType::f16 : CudnnType::bf16; }
+
+std::string none(const std::string& why) { return "cuDNN: none: " + why; }
+
+} // namespace
+
+std::string why_no_cudnn(const Attention& p) {
+  if (p.q == Type::e4m3 || p.kv == Type::e4m3)
+    return none("its attention of 8-bit floats has scales and maxima, which this one has not");
+  if ((p.q != Type::f16 && p.q != Type::bf16) || p.kv != p.q || p.out != p.q)
+    return none("its Q, K, V and out are of one type, f16 or bf16");
+  for (const auto& [has, what] : {std::pair{p.paged(), "pages of keys"},
+                                  {p.varlen, "entries of other lengths"},
+                                  {p.softcap, "capped scores"},
+                                  {p.sink, "sinks"},
+                                  {p.biased(), "biases"}})
+    if (has) return none(std::string("it is asked for dense calls alone, without ") + what);
+  if (p.head_dim % kDimensionUnit || p.value_dim % kDimensionUnit)
+    return none("its dimensions are multiples of 8");
+  if ((p.mask == AttentionMask::causal || p.mask == AttentionMask::window) && p.at_queries > p.at_keys)
+    return none("a mask that ends with the last key takes no more queries than keys");
+  return "";
+}
+
+CudnnAttention::CudnnAttention(const Attention& p, const SlotValues& call)
+    : library_(CudnnLibrary::of_process()), p_(p) {
+  static void* const one = [this] { // for all graphs of the process
+    void* handle = nullptr;
+    library_.check(library_.create(&handle), "cudnnCreate");
+    return handle;
+  }();
+  handle_ = one;
+  build(call);
+  std::vector<void*> operations;
+  for (const CudnnDescriptor& x : operations_) operations.push_back(x.get());
+  CudnnDescriptor& graph = graph_.emplace_back(library_, CudnnKind::graph);
+  graph.set(CudnnAttribute::graph_handle, CudnnElement::handle, handle_);
+  graph.set(CudnnAttribute::graph_operations, CudnnElement::descriptor, int64_t(operations.size()),
+            operations.data());
+  graph.finalize();
+  for (CudnnHeuristic mode : {CudnnHeuristic::a, CudnnHeuristic::fallback}) try {
+      ask(mode);
+    } catch (const DriverError& e) { // the other mode may have some
+      if (why_none_ != e.what()) why_none_ += (why_none_.empty() ? "" : "; ") + std::string(e.what());
+    }
+}
+
+void CudnnAttention::ask(CudnnHeuristic mode) {
+  CudnnDescriptor heuristic(library_, CudnnKind::heuristic);
+  heuristic.set(CudnnAttribute::heuristic_graph, graph_.front());
+  heuristic.set(CudnnAttribute::heuristic_mode, CudnnElement::heuristic_mode, int32_t(mode));
+  heuristic.finalize();
+  const auto results = CudnnAttribute::heuristic_results;
+  const int64_t asked = heuristic.read(results, CudnnElement::descriptor, 0, nullptr);
+  std::vector<CudnnDescriptor> found;
+  std::vector<void*> raw;
+  for (int64_t i = 0; i < asked; ++i)
+    raw.push_back(found.emplace_back(library_, CudnnKind::engine_config).get());
+  const int64_t got = asked ? heuristic.read(results, CudnnElement::descriptor, asked, raw.data()) : 0;
+  for (int64_t i = 0; i < std::min(got, asked); ++i) {
+    std::string text = text_of(found[size_t(i)]);
+    if (std::find(texts_.begin(), texts_.end(), text) != texts_.end()) continue; // of mode A, too
+    texts_.push_back(std::move(text)), configs_.push_back(std::move(found[size_t(i)]));
+  }
+}
+
+std::string CudnnAttention::text_of(const CudnnDescriptor& config) const {
+  const CudnnDescriptor engine(library_, CudnnKind::engine);
+  void* raw = engine.get();
+  int64_t index = 0;
+  config.read(CudnnAttribute::config_engine, CudnnElement::descriptor, 1, &raw);
+  engine.read(CudnnAttribute::engine_index, CudnnElement::int64, 1, &index);
+  std::string text = "engine " + std::to_string(index);
+  std::vector<CudnnDescriptor> knobs;
+  std::vector<void*> raw_knobs;
+  for (int64_t i = 0; i < kMostKnobs; ++i)
+    raw_knobs.push_back(knobs.emplace_back(library_, CudnnKind::knob_choice).get());
+  const int64_t count =
+      config.read(CudnnAttribute::config_knobs, CudnnElement::descriptor, kMostKnobs, raw_knobs.data());
+  for (int64_t i = 0; i < std::min(count, kMostKnobs); ++i) {
+    int32_t kind = 0;
+    int64_t value = 0;
+    knobs[size_t(i)].read(CudnnAttribute::knob_type, CudnnElement::knob_type, 1, &kind);
+    knobs[size_t(i)].read(CudnnAttribute::knob_value, CudnnElement::int64, 1, &value);
+    text += (i ? ", " : ", knobs ") + std::to_string(kind) + "=" + std::to_string(value);
+  }
+  return text;
+}
+
+CudnnAttention::Plan CudnnAttention::plan(size_t config) const {
+  Plan plan{CudnnDescriptor(library_, CudnnKind::plan), 0};
+  plan.descriptor.set(CudnnAttribute::plan_handle, CudnnElement::handle, handle_);
+  plan.descriptor.set(CudnnAttribute::plan_config, configs_[config]);
+  plan.descriptor.finalize();
+  int64_t bytes = 0;
+  plan.descriptor.read(CudnnAttribute::plan_workspace_size, CudnnElement::int64, 1, &bytes);
+  plan.workspace = uint64_t(std::max<int64_t>(0, bytes));
+  return plan;
+}
+
+void CudnnAttention::enqueue(const Plan& plan, const SlotValues& operands, Address workspace,
+                             Stream stream) const {
+  std::vector<int64_t> uids;
+  std::vector<const void*> pointers;
+  for (const Operand& x : operands_)
+    uids.push_back(x.uid), pointers.push_back(reinterpret_cast<const void*>(operands[x.slot]));
+  for (const Scalar& x : scalars_) uids.push_back(x.uid), pointers.push_back(&x.bits);
+  CudnnDescriptor pack(library_, CudnnKind::variant_pack);
+  pack.set(CudnnAttribute::pack_uids, CudnnElement::int64, int64_t(uids.size()), uids.data());
+  pack.set(CudnnAttribute::pack_pointers, CudnnElement::pointer, int64_t(pointers.size()), pointers.data());
+  pack.set(CudnnAttribute::pack_workspace, CudnnElement::pointer, reinterpret_cast<void*>(workspace));
+  pack.finalize();
+  library_.check(library_.set_stream(handle_, stream), "cudnnSetStream");
+  library_.check(library_.execute(handle_, plan.descriptor.get(), pack.get()), "cudnnBackendExecute");
+}
+
+CudnnAttention::Tensor CudnnAttention::tensor(CudnnType type, const Sizes4& sizes, const Sizes4& strides,
+                                              bool is_virtual, bool by_value) {
+  CudnnDescriptor& t = tensors_.emplace_back(library_, CudnnKind::tensor);
+  const auto rank = int64_t(sizes.size());
+  t.set(CudnnAttribute::tensor_type, CudnnElement::data_type, int32_t(type));
+  t.set(CudnnAttribute::tensor_dimensions, CudnnElement::int64, rank, sizes.data());
+  t.set(CudnnAttribute::tensor_strides, CudnnElement::int64, rank, strides.data());
+  t.set(CudnnAttribute::tensor_uid, CudnnElement::int64, int64_t(tensors_.size()));
+  t.set(CudnnAttribute::tensor_alignment, CudnnElement::int64, kAlignment);
+  if (is_virtual) t.set(CudnnAttribute::tensor_virtual, CudnnElement::boolean, true);
+  if (by_value) t.set(CudnnAttribute::tensor_by_value, CudnnElement::boolean, true);
+  t.finalize();
+  return {tensors_.size() - 1, sizes};
+}
+
+CudnnAttention::Tensor CudnnAttention::operand(deepgen_arg slot, CudnnType type, const Sizes4& sizes,
+                                               const Sizes4& strides) {
+  const Tensor t = tensor(type, sizes, strides, false, false);
+  operands_.push_back({int64_t(t.index) + 1, slot});
+  return t;
+}
+
+CudnnAttention::Tensor CudnnAttention::between(CudnnType type, const Sizes4& s) {
+  return tensor(type, s, {s[1] * s[2] * s[3], s[2] * s[3], s[3], 1}, true, false);
+}
+
+CudnnAttention::Tensor CudnnAttention::scalar(CudnnType type, uint32_t bits) {
+  const Tensor t = tensor(type, {1, 1, 1, 1}, {1, 1, 1, 1}, false, true);
+  scalars_.push_back({int64_t(t.index) + 1, bits});
+  return t;
+}
+
+CudnnAttention::Tensor CudnnAttention::number(float x) {
+  return scalar(CudnnType::f32, std::bit_cast<uint32_t>(x));
+}
+
+CudnnAttention::Tensor CudnnAttention::product(const Tensor& a, const Tensor& b, const Tensor& c) {
+  CudnnDescriptor& how = descriptors_.emplace_back(library_, CudnnKind::matmul);
+  how.set(CudnnAttribute::matmul_compute, CudnnElement::data_type, int32_t(CudnnType::f32));
+  how.finalize();
+  CudnnDescriptor& operation = operations_.emplace_back(library_, CudnnKind::matmul_operation);
+  operation.set(CudnnAttribute::matmul_a, descriptor(a));
+  operation.set(CudnnAttribute::matmul_b, descriptor(b));
+  operation.set(CudnnAttribute::matmul_c, descriptor(c));
+  operation.set(CudnnAttribute::matmul_descriptor, how);
+  operation.finalize();
+  return c;
+}
+
+CudnnAttention::Tensor CudnnAttention::pointwise(CudnnPointwise mode, CudnnType math, const Tensor& x,
+                                                 const std::vector<Tensor>& others, const Tensor& y,
+                                                 int64_t axis) {
+  CudnnDescriptor& how = descriptors_.emplace_back(library_, CudnnKind::pointwise);
+  how.set(CudnnAttribute::pointwise_mode, CudnnElement::pointwise_mode, int32_t(mode));
+  how.set(CudnnAttribute::pointwise_math_prec, CudnnElement::data_type, int32_t(math));
+  if (axis >= 0) how.set(CudnnAttribute::pointwise_axis, CudnnElement::int64, axis);
+  how.finalize();
+  CudnnDescriptor& operation = operations_.emplace_back(library_, CudnnKind::pointwise_operation);
+  operation.set(CudnnAttribute::pointwise_descriptor, how);
+  operation.set(CudnnAttribute::pointwise_x, descriptor(x));
+  operation.set(CudnnAttribute::pointwise_y, descriptor(y));
+  if (!others.empty()) operation.set(CudnnAttribute::pointwise_b, descriptor(others[0]));
+  if (others.size() > 1) operation.set(CudnnAttribute::pointwise_t, descriptor(others[1]));
+  for (CudnnAttribute alpha : {CudnnAttribute::pointwise_alpha1, CudnnAttribute::pointwise_alpha2})
+    operation.set(alpha, CudnnElement::f32, 1.0f);
+  operation.finalize();
+  return y;
+}
+
+CudnnAttention::Tensor CudnnAttention::reduce(CudnnReduction what, const Tensor& x) {
+  CudnnDescriptor& how = descriptors_.emplace_back(library_, CudnnKind::reduction);
+  how.set(CudnnAttribute::reduction_compute, CudnnElement::data_type, int32_t(CudnnType::f32));
+  how.set(CudnnAttribute::reduction_operator, CudnnElement::reduction_operator, int32_t(what));
+  how.finalize();
+  const Tensor y = between(CudnnType::f32, {x.sizes[0], x.sizes[1], x.sizes[2], 1});
+  CudnnDescriptor& operation = operations_.emplace_back(library_, CudnnKind::reduction_operation);
+  operation.set(CudnnAttribute::reduction_x, descriptor(x));
+  operation.set(CudnnAttribute::reduction_y, descriptor(y));
+  operation.set(CudnnAttribute::reduction_descriptor, how);
+  operation.finalize();
+  return y;
+}
+
+/// The scores where x is greater than b, or as great.
+CudnnAttention::Tensor CudnnAttention::select(const Tensor& scores, CudnnPointwise compare, const Tensor& x,
+                                              const Tensor& b) {
+  const Tensor seen =
+      pointwise(compare, CudnnType::boolean, x, {b}, between(CudnnType::boolean, scores.sizes));
+  const float hidden = library_.number < kInfinite ? std::numeric_limits<float>::lowest()
+                                                   : -std::numeric_limits<float>::infinity();
+  return pointwise(CudnnPointwise::select, CudnnType::f32, scores, {number(hidden), seen},
+                   between(CudnnType::f32, scores.sizes));
+}
+
+/// As cudnn-frontend writes the two ends of a band, whose engines look for them: row + keys - queries + right
+/// >= column, in i32, and column + (left + 1 - keys + queries) > row, in f32.
+CudnnAttention::Tensor CudnnAttention::masked(Tensor scores, const SlotValues& call) {
+  const bool window = p_.mask == AttentionMask::window;
+  const int64_t queries = p_.at_queries, keys = p_.at_keys,
+                left = window ? int64_t(call[DEEPGEN_ARG_WINDOW_LEFT]) : -1,
+                right = window                           ? int64_t(call[DEEPGEN_ARG_WINDOW_RIGHT])
+                        : p_.mask == AttentionMask::none ? -1
+                                                         : 0;
+  const int64_t shift = p_.mask == AttentionMask::causal_top_left ? 0 : keys - queries;
+  const CudnnType f32 = CudnnType::f32, i32 = CudnnType::i32;
+  const auto index = [&](int64_t axis) {
+    return pointwise(CudnnPointwise::index, f32, scores, {}, between(i32, scores.sizes), axis);
+  };
+  const auto moved = [&](CudnnPointwise how, const Tensor& x, int64_t by) {
+    return pointwise(how, i32, x, {scalar(i32, uint32_t(int32_t(by)))}, between(i32, x.sizes));
+  };
+  if (right >= 0 && shift + right < keys - 1) { // else the first query sees the last key
+    Tensor row = index(2);
+    const Tensor column = index(3);
+    if (shift) row = moved(CudnnPointwise::sub, moved(CudnnPointwise::add, row, keys), queries);
+    if (right) row = moved(CudnnPointwise::add, row, right);
+    scores = select(scores, CudnnPointwise::greater_or_equal, row, column);
+  }
+  if (left >= 0 && queries - 1 + shift > left) { // else the last query sees the first key
+    const Tensor row = index(2), column = index(3);
+    const Tensor behind = pointwise(CudnnPointwise::add, f32, column, {number(float(left + 1 - shift))},
+                                    between(f32, scores.sizes));
+    scores = select(scores, CudnnPointwise::greater, behind, row);
+  }
+  return scores;
+}
+
+/// With the logarithm of each row's sum, which is an output or virtual.
+CudnnAttention::Tensor CudnnAttention::softmax(const Tensor& scores, const SlotValues& call) {
+  const CudnnType f32 = CudnnType::f32;
+  const auto like = [&](const Tensor& t) { return between(f32, t.sizes); };
+  const Tensor most = reduce(CudnnReduction::max, scores);
+  const Tensor less = pointwise(CudnnPointwise::sub, f32, scores, {most}, like(scores));
+  const Tensor powers = pointwise(CudnnPointwise::exp, f32, less, {}, like(scores));
+  const Tensor sum = reduce(CudnnReduction::add, powers);
+  const Tensor log = pointwise(CudnnPointwise::log, f32, sum, {}, like(sum));
+  const auto stride = [&](deepgen_arg slot) { return int64_t(call[slot]); };
+  const Tensor lse = p_.lse ? operand(DEEPGEN_ARG_LSE, f32, sum.sizes,
+                                      {stride(DEEPGEN_ARG_LSE_BATCH), stride(DEEPGEN_ARG_LSE_HEAD),
+                                       stride(DEEPGEN_ARG_LSE_TOKEN), 1})
+                            : like(sum);
+  pointwise(CudnnPointwise::add, f32, most, {log}, lse);
+  return pointwise(CudnnPointwise::div, f32, powers, {sum}, between(type_of(p_.q), scores.sizes));
+}
+
+void CudnnAttention::build(const SlotValues& call) {
+  const int64_t batch = p_.at_batch, queries = p_.at_queries, keys = p_.at_keys;
+  const CudnnType type = type_of(p_.q);
+  const auto stride = [&](int slot) { return int64_t(call[size_t(slot)]); };
+  // From one token, head and entry to the next are slots that stand together.
+  const auto rows = [&](deepgen_arg slot, deepgen_arg token, int64_t heads, int64_t tokens, int64_t columns) {
+    return operand(slot, type, {batch, heads, tokens, columns},
+                   {stride(token + 2), stride(token + 1), stride(token), 1});
+  };
+  const Tensor q = rows(DEEPGEN_ARG_Q, DEEPGEN_ARG_Q_TOKEN, p_.heads, queries, p_.head_dim);
+  const int key = DEEPGEN_ARG_KEY_TOKEN;
+  const Tensor k = operand(DEEPGEN_ARG_KEY, type, {batch, p_.kv_heads, p_.head_dim, keys}, // transposed
+                           {stride(key + 2), stride(key + 1), 1, stride(key)});
+  const Tensor v = rows(DEEPGEN_ARG_VALUE, DEEPGEN_ARG_VALUE_TOKEN, p_.kv_heads, keys, p_.value_dim);
+  const Tensor out = rows(DEEPGEN_ARG_OUT, DEEPGEN_ARG_OUT_TOKEN, p_.heads, queries, p_.value_dim);
+  Tensor scores = product(q, k, between(CudnnType::f32, {batch, p_.heads, queries, keys}));
+  scores = pointwise(CudnnPointwise::mul, CudnnType::f32, scores,
+                     {scalar(CudnnType::f32, uint32_t(call[DEEPGEN_ARG_SCORE_SCALE]))},
+                     between(CudnnType::f32, scores.sizes));
+  product(softmax(masked(scores, call), call), v, out);
+}
+
+namespace {
+
+const AttentionSets& sets_of(const Bench::Ring& ring) {
+  return dynamic_cast<const AttentionSets&>(ring.ring());
+}
+
+void upload(Address to, const PageBuffer& from, int64_t bytes) {
+  check(driver()->cuMemcpyHtoD(to, from.data(), size_t(bytes)), "copying to the device");
+}
+std::vector<char> download(Address from, int64_t bytes) {
+  std::vector<char> out(static_cast<size_t>(bytes));
+  check(driver()->cuMemcpyDtoH(out.data(), from, out.size()), "reading an output");
+  return out;
+}
+
+/// What a config makes of the call that is timed, held against the reference.
+class CudnnCheck {
+public:
+  CudnnCheck(const Bench::Ring& ring, const Attention& p, const std::string& arch, uint64_t seed)
+      : ring_(ring), p_(p), call_(sets_of(ring).all().front()),
+        truth_(
+            attention_truth(p, timed(p), AttentionArithmetic::of(p, arch), most_attention_products, seed)) {
+    const AttentionInputs& in = truth_->inputs;
+    upload(call_[DEEPGEN_ARG_Q], in.q, bytes(in.q_layout, p.q));
+    upload(call_[DEEPGEN_ARG_KEY], in.key, bytes(in.key_layout, p.kv));
+    upload(call_[DEEPGEN_ARG_VALUE], in.value, bytes(in.value_layout, p.kv));
+  }
+
+  /// Empty, or why its output is wrong.
+  std::string operator()(const std::function<void(const SlotValues&, Stream)>& enqueue) const {
+    const TokenLayout& layout = truth_->inputs.out_layout;
+    const int64_t out_bytes = bytes(layout, p_.out),
+                  lse_bytes = truth_->inputs.lse_count(p_) * size_of(Type::f32);
+    poison(call_[DEEPGEN_ARG_OUT], out_bytes);
+    if (p_.lse) poison(call_[DEEPGEN_ARG_LSE], lse_bytes);
+    enqueue(call_, ring_.context().stream());
+    ring_.context().synchronize();
+    const std::vector<char> out = download(call_[DEEPGEN_ARG_OUT], out_bytes),
+                            lse = p_.lse ? download(call_[DEEPGEN_ARG_LSE], lse_bytes) : std::vector<char>();
+    const auto row = [&](int64_t r) { return out.data() + r * layout.ld() * size_of(p_.out); };
+    Verdict verdict = truth_->check.check_finite(row);
+    if (verdict.status == "ok") verdict = truth_->check.compare(row, lse.data());
+    return verdict.status == "ok" ? "" : verdict.status + ": " + verdict.detail;
+  }
+
+  /// Throws where the context was lost: cuDNN's own status does not tell.
+  void settle() const { ring_.context().synchronize(); }
+
+private:
+  static AttentionShape timed(const Attention& p) {
+    AttentionShape shape;
+    shape.batch = p.at_batch, shape.queries = p.at_queries, shape.keys = p.at_keys;
+    shape.one_bias_of_entries = true; // as the call that verification makes of it: a reference for both
+    return shape;
+  }
+  static int64_t bytes(const TokenLayout& layout, Type type) {
+    return layout.rows() * layout.columns() * size_of(type);
+  }
+  void poison(Address at, int64_t bytes) const { // rings place operands in units of more than a word
+    ring_.tools().set_words(at, 0xffffffff, size_t((bytes + 3) / 4 * 4));
+  }
+
+  const Bench::Ring& ring_;
+  const Attention& p_;
+  const SlotValues& call_;
+  const std::shared_ptr<const AttentionTruth> truth_;
+};
+
+/// Of one worker: its arms run one after the other. The process ends without freeing it.
+Address workspace_of(uint64_t bytes) {
+  if (!bytes) return 0;
+  static const Memory& memory = *new Memory(vendor_workspace);
+  return memory.address();
+}
+
+/// Why a config does not take part; empty when it does.
+std::string fault_of(const CudnnAttention& attention, size_t config, const CudnnCheck& right,
+                     uint64_t& workspace) {
+  try {
+    const CudnnAttention::Plan plan = attention.plan(config);
+    workspace = plan.workspace;
+    if (workspace > vendor_workspace)
+      return "needs a workspace of " + std::to_string(workspace >> 20) + " MiB";
+    return right([&](const SlotValues& operands, Stream stream) {
+      attention.enqueue(plan, operands, workspace_of(plan.workspace), stream);
+    });
+  } catch (const DriverError& e) {
+    if (e.sticky()) throw;
+    right.settle();
+    return e.what();
+  }
+}
+
+/// In one line: the first reason stands for others.
+std::string why_no_engine(const Vendor& v) {
+  std::string text = v.name + " has no engine for this problem";
+  if (v.left_out.empty()) return text + (v.why_not.empty() ? "" : ": " + v.why_not);
+  text += ": " + v.left_out.front();
+  return text +
+         (v.left_out.size() > 1 ? ", and " + std::to_string(v.left_out.size() - 1) + " more left out" : "");
+}
+
+} // namespace
+
+Vendor ask_cudnn(Bench::Ring& ring, const std::string& arch, uint64_t seed,
+                 const std::function<bool(int)>& may_try) {
+  const Attention& p = sets_of(ring).problem();
+  const CudnnLibrary& library = CudnnLibrary::of_process();
+  Vendor v;
+  v.name = library.version, v.plan.library = VendorPlan::cudnn;
+  v.why_not = why_no_cudnn(p);
+  if (v.why_not.empty()) v.why_not = library.why_not;
+  if (!v.why_not.empty()) return v;
+  try {
+    const CudnnAttention attention(p, sets_of(ring).all().front());
+    const CudnnCheck right(ring, p, arch, seed);
+    for (size_t i = 0; i < attention.configs(); ++i) {
+      Vendor::Algorithm a;
+      a.text = attention.text(i), a.library = VendorPlan::cudnn;
+      const std::string fault =
+          may_try(int(i)) ? fault_of(attention, i, right, a.workspace) : "crashes or hangs";
+      if (fault.empty())
+        v.algorithms.push_back(a);
+      else
+        v.left_out.push_back(a.text + ": " + fault);
+    }
+    v.why_not = attention.why_none();
+  } catch (const DriverError& e) {
+    if (e.sticky()) throw;
+    v.why_not = e.what();
+  }
+  v.why_not = v.algorithms.empty() ? why_no_engine(v) : "";
+  return v;
+}
+
+Bench::EnqueueSet cudnn_call(const Vendor::Algorithm& algorithm, Bench::Ring& ring) {
+  const AttentionSets& sets = sets_of(ring);
+  const auto attention = std::make_shared<CudnnAttention>(sets.problem(), sets.all().front());
+  size_t config = 0;
+  while (config < attention->configs() && attention->text(config) != algorithm.text) ++config;
+  if (config == attention->configs())
+    throw DriverError(1, algorithm.text + " is not among what it returns now", "asking cuDNN's heuristics");
+  const auto plan = std::make_shared<CudnnAttention::Plan>(attention->plan(config));
+  const Address workspace = workspace_of(plan->workspace);
+  return [=, &sets](int64_t set, Stream stream) {
+    attention->enqueue(*plan, sets.all()[size_t(set)], workspace, stream);
+  };
+}
+
+} // namespace deepgen::cuda

@@ -1,0 +1,102 @@
+// Attention by cuDNN as a baseline: a graph of operations that its engines for fused attention take as a
+// whole, with every config of an engine that its heuristics return.
+//
+// The graph is that of cudnn-frontend for versions of cuDNN before 9.21, which later ones take, too: product,
+// scale, mask by indices, maximum, difference, exponential, sum, quotient, product. The one descriptor of
+// attention that 9.13 brought has masks since 9.21 alone.
+#pragma once
+
+#include "measure/gpu/cuda_ring.h"
+#include "measure/vendor/gpu/cuda_vendor.h"
+#include "measure/vendor/gpu/cudnn_library.h"
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace deepgen::cuda {
+
+/// Why cuDNN is not asked for the call that the problem is tuned for: "cuDNN: none: ...", in words; empty
+/// where it is. It is asked for dense calls of f16 and bf16, with or without lse, under any mask.
+std::string why_no_cudnn(const Attention&);
+
+/// One graph, of the strides, scale and window of a call. Lives in a worker.
+class CudnnAttention {
+public:
+  /// Throws DriverError where the library takes no such graph.
+  CudnnAttention(const Attention&, const SlotValues& call);
+  CudnnAttention(const CudnnAttention&) = delete;
+
+  /// What the heuristics return, mode A first, each once.
+  size_t configs() const { return configs_.size(); }
+  /// "engine 5, knobs 24=3, 14=2", as the library numbers them.
+  const std::string& text(size_t config) const { return texts_[config]; }
+  /// Where there are no configs, the library's words.
+  const std::string& why_none() const { return why_none_; }
+
+  struct Plan {
+    CudnnDescriptor descriptor;
+    uint64_t workspace; ///< bytes
+  };
+  /// Throws DriverError where the config does not serve the graph after all.
+  Plan plan(size_t config) const;
+  /// `operands`: of a call with the graph's strides, scale and window. `workspace`: of the plan's bytes.
+  void enqueue(const Plan&, const SlotValues& operands, Address workspace, Stream) const;
+
+private:
+  using Sizes4 = std::array<int64_t, 4>; ///< of entries, heads, rows, columns
+  struct Tensor {
+    size_t index; ///< in tensors_
+    Sizes4 sizes = {};
+  };
+  struct Operand {
+    int64_t uid;
+    deepgen_arg slot;
+  };
+  struct Scalar {
+    int64_t uid;
+    uint32_t bits;
+  };
+
+  Tensor tensor(CudnnType, const Sizes4& sizes, const Sizes4& strides, bool is_virtual, bool by_value);
+  Tensor operand(deepgen_arg, CudnnType, const Sizes4& sizes, const Sizes4& strides);
+  Tensor between(CudnnType, const Sizes4& sizes); ///< virtual, dense
+  Tensor scalar(CudnnType, uint32_t bits);
+  Tensor number(float);
+  const CudnnDescriptor& descriptor(const Tensor& t) const { return tensors_[t.index]; }
+
+  Tensor product(const Tensor& a, const Tensor& b, const Tensor& c);
+  /// `others`: b, then t. `y`: what it becomes.
+  Tensor pointwise(CudnnPointwise, CudnnType math, const Tensor& x, const std::vector<Tensor>& others,
+                   const Tensor& y, int64_t axis = -1);
+  Tensor reduce(CudnnReduction, const Tensor& x);
+  Tensor masked(Tensor scores, const SlotValues& call);
+  Tensor select(const Tensor& scores, CudnnPointwise, const Tensor& x, const Tensor& b);
+  Tensor softmax(const Tensor& scores, const SlotValues& call);
+  void build(const SlotValues& call);
+  void ask(CudnnHeuristic);
+  std::string text_of(const CudnnDescriptor& config) const;
+
+  const CudnnLibrary& library_;
+  const Attention p_;
+  void* handle_ = nullptr;
+  std::deque<CudnnDescriptor> tensors_, descriptors_, operations_;
+  std::vector<Operand> operands_;
+  std::deque<Scalar> scalars_;         ///< read when a plan is executed
+  std::vector<CudnnDescriptor> graph_; ///< one
+  std::vector<CudnnDescriptor> configs_;
+  std::vector<std::string> texts_;
+  std::string why_none_;
+};
+
+/// In this process: every config that runs, and whose output is the reference's; of the others, why not
+/// (Vendor::left_out). The operands of the ring's first set are written anew. `may_try`: as of ask_vendor().
+Vendor ask_cudnn(
+    Bench::Ring&, const std::string& arch, uint64_t seed,
+    const std::function<bool(int)>& may_try = [](int) { return true; });
+
+/// The enqueue of an algorithm on one set of the ring, by number.
+Bench::EnqueueSet cudnn_call(const Vendor::Algorithm&, Bench::Ring&);
+
+} // namespace deepgen::cuda

@@ -1,0 +1,59 @@
+// What the parts of the fake cuDNN share: descriptors, and graphs that are run.
+#pragma once
+
+#include "fake_cudnn.h"
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace fake_cudnn {
+
+/// As cudnn_graph.h of 9.6.0 numbers them, by the names there.
+enum : int {
+  DATA_FLOAT = 0,
+  DATA_HALF = 2,
+  DATA_INT32 = 4,
+  DATA_BFLOAT16 = 9,
+  DATA_BOOLEAN = 11,
+  POINTWISE_ADD = 0,
+  POINTWISE_MUL = 1,
+  POINTWISE_DIV = 6,
+  POINTWISE_SUB = 9,
+  POINTWISE_EXP = 13,
+  POINTWISE_LOG = 15,
+  POINTWISE_CMP_GT = 302,
+  POINTWISE_CMP_GE = 303,
+  POINTWISE_GEN_INDEX = 501,
+  POINTWISE_BINARY_SELECT = 601,
+  REDUCE_ADD = 0,
+  REDUCE_MAX = 3
+};
+
+using Four = std::array<int64_t, 4>;
+
+struct Tensor {
+  int64_t uid = 0;
+  int type = DATA_FLOAT;
+  Four sizes{}, strides{};
+  bool is_virtual = false, by_value = false;
+  int64_t count() const { return sizes[0] * sizes[1] * sizes[2] * sizes[3]; }
+};
+
+struct Operation {
+  enum Kind { product, pointwise, reduction } kind;
+  std::vector<Tensor> in; ///< a, b; or x, b, t; or x
+  Tensor out;
+  int mode = 0, math = 0; ///< of elements; or the reduction's operator
+  int64_t axis = -1;
+};
+
+/// Why the library would take no such graph; empty when it would.
+std::string fault_of(const std::vector<Operation>&);
+/// Why a call cannot be; empty when it can. `pointers`: by uid.
+std::string fault_of(const std::vector<Operation>&, const std::map<int64_t, void*>& pointers);
+/// What a call does once its stream is there. Reads by-value tensors now.
+std::function<void()> prepared(const std::vector<Operation>&, const std::map<int64_t, void*>& pointers,
+                               double factor);
+
+} // namespace fake_cudnn
