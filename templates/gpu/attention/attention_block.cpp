@@ -118,7 +118,7 @@ Value AttentionBlock::record(Value token, Value head) const {
 }
 
 Value AttentionBlock::locate(const Place& place) {
-  entry_ = place.entry, head_ = place.head;
+  entry_ = place.entry, head_ = place.head, split_ = place.split;
   Value blocks = find_rows();
   take_rows(blocks, place.number);
   return ir.less(place.number, blocks);

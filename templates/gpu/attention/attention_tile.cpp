@@ -31,6 +31,11 @@ int64_t AttentionTile::workspace(const Attention& p) const {
   return splits > 1 ? split_tokens * p.heads * splits * record : 0;
 }
 
+double AttentionTile::part_bytes(const Attention& p) const {
+  if (splits == 1) return 0;
+  return 2 * double(p.at_batch) * double(p.at_queries * p.heads) * double(splits * record);
+}
+
 Launch AttentionTile::launch(const Attention& p, int64_t threads) const {
   Launch launch;
   launch.entry = kernel_symbol;

@@ -47,6 +47,7 @@ struct AttentionTile {
   /// Blocks of keys that a block of the tuned call goes over, on average.
   double tuned_key_blocks(const Attention&) const;
   int64_t workspace(const Attention&) const; ///< bytes
+  double part_bytes(const Attention&) const; ///< of parts of rows, written and read, of the tuned call
   Launch launch(const Attention&, int64_t threads) const;
   /// A call that ends within its blocks, `stages` of keys more than one.
   Attention awkward(const Attention&, int64_t stages) const;

@@ -2,8 +2,7 @@
 
 #include "base/text/error.h"
 #include "templates/core/cheapest.h"
-#include "templates/core/rules.h"
-#include "templates/core/sizes.h"
+#include "templates/gpu/attention/attention_rules.h"
 
 #include <algorithm>
 #include <numeric>
@@ -22,7 +21,8 @@ enum Index {
   kSoft,
   kHalfway,
   kPersistent,
-  kParameters
+  kParameters, ///< that all configs have; others follow where the problem has few rows
+  kSplits = kParameters
 };
 constexpr std::string_view kNames[] = {"consumers", "resident", "keys", "ahead",   "stages",
                                        "pingpong",  "rescale",  "soft", "halfway", "persistent"};
@@ -48,7 +48,16 @@ constexpr int64_t kLeastPage = 8;
   return value_at(config, size_t(i), kNames[i]);
 }
 
+/// A parameter that not all configs have; configs of problems that have it may be older than it is.
+int64_t value_or(const Config& config, std::string_view name, int64_t absent) {
+  if (config.values.size() <= kParameters) return absent;
+  for (const auto& [key, value] : config.values)
+    if (key == name) return value;
+  return absent;
+}
+
 struct Point {
+  static constexpr const char* processors = "multiprocessors";
   const Attention& p;
   const Device& device;
   const HopperAttentionTiling& t;
@@ -108,12 +117,22 @@ const Rule<Index, Point> kRules[] = {
      }},
     {kPingpong, [](const Point& x) { return x.t.pingpong && x.t.consumers == 1; },
      [](const Point&) { return std::string("pingpong=1 is for several consumers"); }},
+    splits_without_keys<Point>(kSplits),
+    splits_beyond_use<Point>(kSplits),
 };
 
 } // namespace
 
 HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c)
-    : AttentionTile{64 * at(c, kConsumers), at(c, kKeys), 1, 16, false, kChains},
+    : AttentionTile{64 * at(c, kConsumers),
+                    at(c, kKeys),
+                    1,
+                    16,
+                    false,
+                    kChains,
+                    value_or(c, "splits", 1),
+                    most_tokens_split(p),
+                    attention_record_head + 4 * round_up(p.value_dim, 8)},
       consumers(at(c, kConsumers)), resident(at(c, kResident)), q_stages(1 + at(c, kAhead)),
       stages(at(c, kStages)), pingpong(at(c, kPingpong) != 0), early(at(c, kRescale) == kEarly),
       halfway(at(c, kHalfway) != 0), persistent(at(c, kPersistent) != 0), threads(128 * (1 + consumers)),
@@ -170,21 +189,31 @@ std::string HopperAttention::why_not(const Attention& p, const std::string& arch
   return find_template("mma_attention").why_not(p, arch); // which runs where a call does not lie as TMA wants
 }
 
+int64_t HopperAttention::workspace(const Attention& p, const Config& config) const {
+  return HopperAttentionTiling(p, config).workspace(p);
+}
+
 std::vector<Parameter> HopperAttention::parameters(const Attention& p, const Device&) const {
   std::vector<int64_t> keys = {64, 80, 96, 112, 128, 144, 160, 176, 192, 224}, rescale = {0, 1, 2};
   if (p.kv == Type::e4m3) keys = {64, 96, 128, 160, 192, 224}, rescale = {1};
-  return {{"consumers", {1, 2, 3, 4}, "warpgroups of 64 rows of Q each", {1, 4}},
-          {"resident", {1, 2}, "blocks that a multiprocessor has room for", {1, 4}},
-          {"keys", keys, "keys of a block of keys", {16, 256, 16}},
-          {"ahead", {0, 1}, "1: the next rows' Q is brought while consumers are at the present ones"},
-          {"stages", {2, 3, 4}, "blocks of keys and values in shared memory", {1, 6}},
-          {"pingpong", {0, 1}, "1: consumers start their products in turn"},
-          {"rescale", rescale,
-           "sums are rescaled 0: behind their product; 1: while the next scores are made; "
-           "2: where a maximum rises by more than 8 powers of two"},
-          {"soft", {0, 1}, "exponentials of 8 that are computed by multiplications", {0, 8}},
-          {"halfway", {0, 1}, "1: the product before is awaited when half of the exponentials are made"},
-          {"persistent", {0, 1}, "1: blocks walk over all rows; 0: a block for each tile of rows"}};
+  std::vector<Parameter> list = {
+      {"consumers", {1, 2, 3, 4}, "warpgroups of 64 rows of Q each", {1, 4}},
+      {"resident", {1, 2}, "blocks that a multiprocessor has room for", {1, 4}},
+      {"keys", keys, "keys of a block of keys", {16, 256, 16}},
+      {"ahead", {0, 1}, "1: the next rows' Q is brought while consumers are at the present ones"},
+      {"stages", {2, 3, 4}, "blocks of keys and values in shared memory", {1, 6}},
+      {"pingpong", {0, 1}, "1: consumers start their products in turn"},
+      {"rescale", rescale,
+       "sums are rescaled 0: behind their product; 1: while the next scores are made; "
+       "2: where a maximum rises by more than 8 powers of two"},
+      {"soft", {0, 1}, "exponentials of 8 that are computed by multiplications", {0, 8}},
+      {"halfway", {0, 1}, "1: the product before is awaited when half of the exponentials are made"},
+      {"persistent", {0, 1}, "1: blocks walk over all rows; 0: a block for each tile of rows"}};
+  if (has_attention_splits(p)) {
+    list.push_back(attention_splits(p));
+    if (p.splits <= 1) list.back().absent = 1;
+  }
+  return list;
 }
 
 std::string HopperAttention::why_illegal(const Attention& p, const Device& device,
@@ -199,6 +228,7 @@ bool HopperAttention::dead_end(const Attention& p, const Device& device, const C
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : first[i]);
+  for (size_t i = kParameters; i < assigned; ++i) filled.values.push_back(config.values[i]);
   const HopperAttentionTiling t(p, filled);
   return !first_broken(kRules, Point{p, device, t}, assigned).empty();
 }
@@ -213,7 +243,7 @@ std::vector<Choice> HopperAttention::fallbacks(const Attention& p, const std::st
   if (all.empty()) all.push_back({other.name(), *best});
   for (Choice& choice : all) // no call needs a workspace that the main kernel does not
     for (auto& [name, value] : choice.config.values)
-      if (name == "splits") value = 1;
+      if (name == "splits" && !p.splits) value = 1;
   return all;
 }
 
