@@ -64,6 +64,7 @@ public:
   Value bias_row(const Row&) const;                  ///< of the bias of the entry's first key
   Value keys_address(const std::string& name) const; ///< of the entry's first key, or value
   Value head() const { return head_ ? head_ : ir.block_y(); }
+  Value key_head() const; ///< of K
   Value entry() const { return entry_; }
   Value first_query() const { return first_query_; } ///< of the entry, in Q
   Value first_key() const { return first_key_; }

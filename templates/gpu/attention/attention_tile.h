@@ -40,6 +40,8 @@ struct AttentionTile {
 
   // Where blocks of the grid have rows each, and splits share out keys.
 
+  int64_t heads(const Attention&) const; ///< of Q, or packed of K: each has blocks of rows of its own
+
   /// Blocks along x: `first` of them for each `second` tokens.
   std::pair<int64_t, int64_t> blocks() const;
   int64_t
@@ -61,6 +63,7 @@ bool has_attention_splits(const Attention&);
 int64_t most_tokens_split(const Attention&);
 /// Of all calls that it is tuned for.
 int64_t most_tuned_batch(const Attention&);
+int64_t fewest_tuned_queries(const Attention&);
 Parameter attention_splits(const Attention&);
 
 } // namespace deepgen

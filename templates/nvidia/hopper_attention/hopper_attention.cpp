@@ -22,13 +22,15 @@ enum Index {
   kHalfway,
   kPersistent,
   kParameters, ///< that all configs have; others follow where the problem has few rows
-  kSplits = kParameters
+  kPack = kParameters,
+  kSplits
 };
 constexpr std::string_view kNames[] = {"consumers", "resident", "keys", "ahead",   "stages",
                                        "pingpong",  "rescale",  "soft", "halfway", "persistent"};
 enum Rescale { kLate, kEarly, kLazy };
 
 constexpr int64_t kFewestKeys = 64;
+constexpr int64_t kWarpgroupRows = 64;
 constexpr int64_t kSliceBytes = 128;
 constexpr int64_t kNarrowStep = 32;    ///< keys of a product of 8-bit floats
 constexpr int64_t kNarrowDim = 128;    ///< of their values, whose sums are kept twice
@@ -56,18 +58,24 @@ int64_t value_or(const Config& config, std::string_view name, int64_t absent) {
   return absent;
 }
 
+/// Whether some call leaves rows of a warpgroup without a query, which other heads could have.
+bool may_pack(const Attention& p) { return p.group() > 1 && fewest_tuned_queries(p) < kWarpgroupRows; }
+
 struct Point {
   static constexpr const char* processors = "multiprocessors";
   const Attention& p;
   const Device& device;
   const HopperAttentionTiling& t;
+  int64_t most_rows() const { return p.at_queries * (may_pack(p) ? p.group() : 1); }
+  int64_t tuned_rows() const { return p.at_queries * t.group; }
 };
 
 const Rule<Index, Point> kRules[] = {
-    {kConsumers, [](const Point& x) { return x.t.consumers > 1 && x.t.rows / 2 >= x.p.at_queries; },
+    {kConsumers, [](const Point& x) { return x.t.consumers > 1 && x.t.rows / 2 >= x.most_rows(); },
      [](const Point& x) {
        return "consumers=" + text(x.t.consumers) + " where half of their " + text(x.t.rows) +
-              " rows hold all " + text(x.p.at_queries) + " queries";
+              " rows hold all " + text(x.most_rows()) +
+              (x.most_rows() > x.p.at_queries ? " rows of the heads of a head of K" : " queries");
      }},
     {kKeys, [](const Point& x) { return x.t.keys > kFewestKeys && x.t.keys / 2 >= x.p.at_keys; },
      [](const Point& x) { return "keys=" + text(x.t.keys) + " where half of it holds all keys already"; }},
@@ -117,6 +125,13 @@ const Rule<Index, Point> kRules[] = {
      }},
     {kPingpong, [](const Point& x) { return x.t.pingpong && x.t.consumers == 1; },
      [](const Point&) { return std::string("pingpong=1 is for several consumers"); }},
+    packs_single_heads<Point>(kPack),
+    packs_too_many_rows<Point>(kPack),
+    {kPack, [](const Point& x) { return x.t.consumers > 1 && x.t.rows / 2 >= x.tuned_rows(); },
+     [](const Point& x) {
+       return "consumers=" + text(x.t.consumers) + " and pack=" + text(x.t.pack) +
+              " where half of the consumers' " + text(x.t.rows) + " rows hold all " + text(x.tuned_rows());
+     }},
     splits_without_keys<Point>(kSplits),
     splits_beyond_use<Point>(kSplits),
 };
@@ -124,11 +139,11 @@ const Rule<Index, Point> kRules[] = {
 } // namespace
 
 HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c)
-    : AttentionTile{64 * at(c, kConsumers),
+    : AttentionTile{kWarpgroupRows * at(c, kConsumers),
                     at(c, kKeys),
-                    1,
+                    value_or(c, "pack", 0) ? p.group() : 1,
                     16,
-                    false,
+                    value_or(c, "pack", 0) != 0,
                     kChains,
                     value_or(c, "splits", 1),
                     most_tokens_split(p),
@@ -162,7 +177,9 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
   }
 }
 
-int64_t HopperAttentionTiling::row_blocks(const Attention& p) const { return ceil_div(p.queries, rows); }
+int64_t HopperAttentionTiling::row_blocks(const Attention& p) const {
+  return ceil_div(p.queries * group, rows);
+}
 
 std::string HopperAttention::why_not(const Attention& p, const std::string& arch) const {
   if (arch != "sm_90a") return "wgmma and TMA in this form are Hopper's: arch sm_90a";
@@ -209,6 +226,9 @@ std::vector<Parameter> HopperAttention::parameters(const Attention& p, const Dev
       {"soft", {0, 1}, "exponentials of 8 that are computed by multiplications", {0, 8}},
       {"halfway", {0, 1}, "1: the product before is awaited when half of the exponentials are made"},
       {"persistent", {0, 1}, "1: blocks walk over all rows; 0: a block for each tile of rows"}};
+  if (may_pack(p))
+    list.push_back(
+        {"pack", {0, 1}, "1: a block has the rows of all heads of Q that share a head of K", {}, 0});
   if (has_attention_splits(p)) {
     list.push_back(attention_splits(p));
     if (p.splits <= 1) list.back().absent = 1;

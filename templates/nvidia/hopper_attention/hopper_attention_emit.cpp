@@ -44,8 +44,10 @@ void HopperAttentionKernel::emit() {
 /// the grid get about as much.
 void HopperAttentionKernel::walk(mlir::ValueRange carried,
                                  const std::function<Values(mlir::ValueRange)>& body) {
-  Value row_blocks = ir.divide(ir.add(ir.to_i32(arguments.at("m")), t.rows - 1), t.rows);
-  Value pairs = ir.mul(ir.to_i32(arguments.at("batch")), p.heads);
+  Value rows = ir.to_i32(arguments.at("m"));
+  if (t.pack) rows = ir.mul(rows, t.group);
+  Value row_blocks = ir.divide(ir.add(rows, t.rows - 1), t.rows);
+  Value pairs = ir.mul(ir.to_i32(arguments.at("batch")), t.heads(p));
   Value end = ir.mul(ir.to_i64(row_blocks), ir.to_i64(pairs)), width = ir.grid_x();
   if (t.splits > 1) {
     block.find_split();
@@ -81,8 +83,8 @@ AttentionBlock::Place HopperAttentionKernel::locate(Value index, Value row_block
     number = ir.divide(inside, count);
     pair = ir.add(first, ir.sub(inside, ir.mul(number, count)));
   }
-  Value entry = ir.divide(pair, p.heads);
-  return {number, ir.sub(pair, ir.mul(entry, p.heads)), entry};
+  Value entry = ir.divide(pair, t.heads(p));
+  return {number, ir.sub(pair, ir.mul(entry, t.heads(p))), entry};
 }
 
 /// Parts of a block of rows follow each other, so that they run at a time.
@@ -149,7 +151,7 @@ Kernel HopperAttention::emit(mlir::ModuleOp module, const Attention& p, const st
   Launch launch;
   launch.entry = kernel_symbol;
   const auto [first, tokens] = t.blocks();
-  const int64_t each = first * p.heads * t.splits;
+  const int64_t each = first * t.heads(p) * t.splits;
   launch.grid[0] = std::min(kMostBlocksX, each * ceil_div(p.queries, tokens) * most_attention_batch);
   launch.grid_rules[0] = {each, {tokens, 0, 0, 1}};
   launch.block = {t.threads, 1, 1};

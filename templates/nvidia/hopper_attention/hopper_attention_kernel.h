@@ -50,9 +50,13 @@ private:
   void load(const Source&, Value to, Value full, Value token, Value left);
   void copy(const Source&, Value to, Value full, Value token) const;
   void gather(const Source&, Value to, Value full, Value token, Value left) const;
+  void gather_packed(const Source& q, Value to, Value full) const;
+  void gather_rows(const Source&, Value to, Value pieces, Value left,
+                   const std::function<Value(Value row)>& address) const;
+  void gathered(const Source&, Value full) const;
   void once(const std::function<void()>& body) const;
   /// Lanes look up pages, or copy rows: the producer's whole warp goes along.
-  bool by_warp() const { return p.varlen || p.paged(); }
+  bool by_warp() const { return p.varlen || p.paged() || t.pack; }
 
   // The warps that transpose values, of 8-bit floats.
   void turn_values();
