@@ -320,6 +320,10 @@ std::string why_illegal(const Problem& problem, const std::string& arch, const D
   for (const Parameter& p : parameters) {
     auto& values = choice.config.values;
     auto it = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == p.name; });
+    if (it == values.end() && p.absent) {
+      ordered.values.emplace_back(p.name, *p.absent);
+      continue;
+    }
     if (it == values.end()) return "parameter '" + p.name + "' has no value";
     if (!position(p.values, it->second) && !p.more.holds(it->second))
       return p.name + "=" + std::to_string(it->second) + " is not one of " + values_text(p);

@@ -6,6 +6,8 @@
 #include "base/kernel/device.h"
 #include "base/kernel/kernel.h"
 
+#include <optional>
+
 namespace mlir {
 class ModuleOp;
 }
@@ -30,6 +32,8 @@ struct Parameter {
   std::vector<int64_t> values;
   std::string doc; ///< one line; for an enumeration, what each value means
   Extension more = {};
+  /// Of a parameter that is younger than configs: what those mean that do not have it.
+  std::optional<int64_t> absent = {};
 };
 
 class Template {

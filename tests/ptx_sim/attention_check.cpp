@@ -206,9 +206,10 @@ Outcome check_attention(const Kernel& k, const AttentionCase& c, uint64_t seed, 
   }
 }
 
-std::vector<std::string> unseen_bias_strides(const Kernel& kernel, const AttentionCase& c, uint64_t seed) {
+std::vector<std::string> unseen_strides(const Kernel& kernel, const AttentionCase& c, uint64_t seed,
+                                        const std::vector<std::string>& strides) {
   std::vector<std::string> unseen;
-  for (const char* stride : {"bias_query", "bias_head", "bias_batch"}) {
+  for (const std::string& stride : strides) {
     const auto at = size_t(std::find(kernel.args.begin(), kernel.args.end(), stride) - kernel.args.begin());
     const Runner device = runner(kernel);
     const auto planted = [&](const Launch& l, std::vector<std::vector<uint8_t>> arguments,
@@ -220,6 +221,10 @@ std::vector<std::string> unseen_bias_strides(const Kernel& kernel, const Attenti
     if (check_attention(kernel, c, seed, planted).fault.empty()) unseen.push_back(stride);
   }
   return unseen;
+}
+
+std::vector<std::string> unseen_bias_strides(const Kernel& kernel, const AttentionCase& c, uint64_t seed) {
+  return unseen_strides(kernel, c, seed, {"bias_query", "bias_head", "bias_batch"});
 }
 
 Attention draw_attention(uint64_t seed, int64_t largest) {

@@ -11,7 +11,9 @@ Outcome check_attention(const Kernel&, const AttentionCase&, uint64_t seed);
 /// The same on another device.
 Outcome check_attention(const Kernel&, const AttentionCase&, uint64_t seed, const Runner&);
 
-/// The strides of a bias in whose place the kernel may be told 0, and no fault is found.
+/// Of these strides, those in whose place the kernel may be told 0, and no fault is found.
+std::vector<std::string> unseen_strides(const Kernel&, const AttentionCase&, uint64_t seed,
+                                        const std::vector<std::string>& strides);
 std::vector<std::string> unseen_bias_strides(const Kernel&, const AttentionCase&, uint64_t seed);
 
 /// What the seed draws: a few heads, with types, mask and options, and sizes up to `largest`.

@@ -24,9 +24,10 @@ namespace {
 constexpr int kShares = 4;
 const char* const kArchs[] = {"sm_80", "sm_89", "sm_90a"};
 
-KernelFile compiled(const Attention& p, const std::string& arch, const Config& config) {
+KernelFile compiled(const Attention& p, const std::string& arch, const Config& config,
+                    const char* family = "mma_attention") {
   setenv("DEEPGEN_PTXAS", "none", 1); // the PTX is all that is wanted
-  return compile_candidate(p, arch, {"mma_attention", config}, true, false);
+  return compile_candidate(p, arch, {family, config}, true, false);
 }
 
 /// `sampled`: two cases of a kernel, chosen by the seed; else all.
@@ -99,25 +100,6 @@ TEST(MmaAttention, SplitKeysAreRightInEveryCall) {
   }
 }
 
-/// A kernel of a function that is tuned for several calls is right in all of them: those of many queries are
-/// not split, and have no room in the workspace.
-TEST(MmaAttention, OneKernelOfSeveralCallsIsRightInEachOfThem) {
-  const Attention p = Attention::parse(
-      "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=causal queries=100 "
-      "keys=600 options=varlen+lse at=2x1x300+1x70x90+3x1x600");
-  const Config config =
-      Config::parse("rows=16 warps=1 keys=32 stages=2 hold=1 pack=1 align=16 resident=1 splits=4");
-  ASSERT_EQ(why_illegal(p, "sm_90a", generic_gpu("sm_90a"), {"mma_attention", config}), "");
-  const KernelFile file = compiled(p, "sm_90a", config);
-  const Kernel* main = file.find("main");
-  ASSERT_TRUE(main) << file.detail;
-  EXPECT_EQ(main->workspace, 4 * 3 * 4 * 4 * (16 + 4 * 64)) << "4 times 3 tokens, 4 heads, 4 parts";
-  EXPECT_EQ(std::ranges::count_if(cases_for(p),
-                                  [](const AttentionCase& c) { return c.name == std::string("as tuned"); }),
-            3);
-  check(file, 6, false);
-}
-
 /// What one call leaves behind, with blocks and warps in the order that `order` draws.
 struct SplitResult {
   std::vector<uint8_t> bits;                            ///< of out and lse
@@ -145,18 +127,79 @@ SplitResult split_result(const Kernel& kernel, const AttentionCase& c, uint64_t 
   return result;
 }
 
+struct SplitFamily {
+  const char *name, *config;
+};
+void PrintTo(const SplitFamily& x, std::ostream* out) { *out << x.name << " " << x.config; }
+
+class SplitAttention : public testing::TestWithParam<SplitFamily> {};
+INSTANTIATE_TEST_SUITE_P(
+    Families, SplitAttention,
+    testing::Values(
+        SplitFamily{"mma_attention",
+                    "rows=16 warps=1 keys=32 stages=2 hold=1 pack=1 align=16 resident=1 splits=4"},
+        SplitFamily{"hopper_attention",
+                    "consumers=1 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=0 soft=0 halfway=0 "
+                    "persistent=0 splits=4"}));
+
+/// A kernel of a function that is tuned for several calls is right in all of them: those of many queries are
+/// not split, and have no room in the workspace.
+TEST_P(SplitAttention, OneKernelOfSeveralCallsIsRightInEachOfThem) {
+  const Attention p = Attention::parse(
+      "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=causal queries=100 "
+      "keys=600 options=varlen+lse at=2x1x300+1x70x90+3x1x600");
+  const Config config = Config::parse(GetParam().config);
+  ASSERT_EQ(why_illegal(p, "sm_90a", generic_gpu("sm_90a"), {GetParam().name, config}), "");
+  const KernelFile file = compiled(p, "sm_90a", config, GetParam().name);
+  const Kernel* main = file.find("main");
+  ASSERT_TRUE(main) << file.detail;
+  EXPECT_EQ(main->workspace, 4 * 3 * 4 * 4 * (16 + 4 * 64)) << "4 times 3 tokens, 4 heads, 4 parts";
+  EXPECT_EQ(std::ranges::count_if(cases_for(p),
+                                  [](const AttentionCase& c) { return c.name == std::string("as tuned"); }),
+            3);
+  check(file, 6, false);
+}
+
+/// Of rows' parts in the workspace, a split's maximum and sum come to stand beside another's sums.
+TEST_P(SplitAttention, SumsBesideAnotherPartsMaximumAreFound) {
+  const Attention p = Attention::parse(
+      "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=f32 mask=causal queries=8 "
+      "keys=600 options=lse splits=4 at_batch=2 at_queries=8 at_keys=600");
+  const KernelFile file = compiled(p, "sm_90a", Config::parse(GetParam().config), GetParam().name);
+  ASSERT_EQ(file.status, "ok") << file.detail;
+  const Kernel& kernel = file.kernels.at(0);
+  const AttentionCase c = cases_for(p).front();
+  const int64_t record = attention_record_head + 4 * p.value_dim;
+  const ptx_sim::Runner device = ptx_sim::runner(kernel);
+  const auto with = [&](int64_t first, int64_t count) { // bytes of a part that the parts beside it have
+    size_t launches = 0;
+    return ptx_sim::check_attention(
+        kernel, c, 7,
+        [&](const Launch& l, const auto& arguments, ptx_sim::GlobalMemory& memory, uint64_t seed) {
+          device(l, arguments, memory, seed);
+          ptx_sim::GlobalMemory::Region& workspace = memory.named("workspace");
+          if (++launches > 1) return;
+          const auto end = workspace.bytes.end();
+          for (auto part = workspace.bytes.begin() + int64_t(workspace.lead); end - part >= 2 * record;
+               part += 2 * record)
+            std::swap_ranges(part + first, part + first + count, part + record + first);
+        });
+  };
+  EXPECT_EQ(with(0, record).fault, "") << "parts that are whole may change places";
+  EXPECT_NE(with(0, attention_record_head).fault, "") << "maxima and sums";
+  EXPECT_NE(with(0, 4).fault, "") << "maxima";
+}
+
 /// Parts are added up in the order of the splits, whichever block was first. The fault that is planted: parts
 /// lie where they would if blocks took places as they came. It gives right numbers of other bits.
-TEST(MmaAttention, BitsOfSplitKeysRepeat) {
+TEST_P(SplitAttention, BitsRepeat) {
   const Attention p = Attention::parse(
       "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=f32 mask=causal queries=8 "
       "keys=600 options=varlen+lse page=16 splits=4 at_batch=2 at_queries=8 at_keys=600");
-  const Config config =
-      Config::parse("rows=16 warps=1 keys=32 stages=2 hold=1 pack=1 align=16 resident=1 splits=4");
-  const KernelFile file = compiled(p, "sm_90a", config);
+  const KernelFile file = compiled(p, "sm_90a", Config::parse(GetParam().config), GetParam().name);
   ASSERT_EQ(file.status, "ok") << file.detail;
   const Kernel& kernel = file.kernels.at(0);
-  const int64_t record = MmaAttentionTiling(p, config).record;
+  const int64_t record = attention_record_head + 4 * p.value_dim;
   for (const AttentionCase& c : cases_for(p)) {
     if (std::string(c.name) != "as tuned" && std::string(c.name) != "a cache of keys") continue;
     const SplitResult first = split_result(kernel, c, 1);
@@ -216,8 +259,8 @@ TEST(MmaAttention, TheLeastScaleIsRight) {
 }
 
 /// What a search has for a call with few queries of many keys, and nothing of it where there are many.
-TEST(MmaAttention, SplitsAreAParameterOfFewQueries) {
-  const Template& attention = find_template("mma_attention");
+TEST_P(SplitAttention, SplitsAreAParameterOfFewQueries) {
+  const Template& attention = find_template(GetParam().name);
   Attention p = Attention::parse("attention heads=32 kv_heads=8 head_dim=128 value_dim=128 q=bf16 kv=bf16 "
                                  "out=bf16 mask=causal queries=16 keys=32768 options=none at_batch=1 "
                                  "at_queries=1 at_keys=32768");

@@ -39,7 +39,6 @@ Attention draw(uint64_t seed, int64_t largest) {
   const auto below = [&](int64_t n) { return int64_t(random() % uint64_t(n)); };
   constexpr int64_t dimensions[] = {64, 128, 64, 128, 96, 192, 256, 8, 40, 80}, groups[] = {1, 2, 4, 7, 8};
   Attention p = ptx_sim::draw_attention(seed, largest);
-  p.splits = 0;
   if (p.paged()) p.page_size = int64_t(8) << seed % 8;
   p.head_dim = dimensions[below(10)], p.value_dim = below(3) ? p.head_dim : dimensions[below(10)];
   p.kv_heads = 1 + below(2), p.heads = p.kv_heads * groups[below(5)];

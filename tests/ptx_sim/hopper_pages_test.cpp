@@ -3,7 +3,7 @@
 #include "generator/codegen/compile.h"
 #include "generator/space/space.h"
 #include "templates/nvidia/hopper_attention/hopper_attention.h"
-#include "tests/ptx_sim/attention_check.h"
+#include "tests/ptx_sim/planted.h"
 
 #include <gtest/gtest.h>
 
@@ -156,34 +156,6 @@ TEST(HopperPages, PagesBeforeTheWindowMayBeGone) {
   EXPECT_NE(fault(1), "") << "a page that is read is gone";
 }
 
-/// What is put in the place of pieces of PTX, wherever they are.
-struct PagedFault {
-  const char *pattern, *by;
-  const char *second = nullptr, *by_second = nullptr; ///< beside it
-};
-
-std::string first_fault(const Kernel& kernel, const std::vector<AttentionCase>& cases) {
-  for (const AttentionCase& c : cases)
-    if (const std::string found = ptx_sim::check_attention(kernel, c, 2).fault; !found.empty()) return found;
-  return "";
-}
-
-/// One at a time, from a place in the PTX on.
-void expect_found(const Kernel& right, const std::vector<AttentionCase>& cases, const PagedFault& x,
-                  size_t from = 0) {
-  const std::regex pattern(x.pattern);
-  int planted = 0;
-  for (std::sregex_iterator i(right.ptx.begin(), right.ptx.end(), pattern), end; i != end; ++i) {
-    if (size_t(i->position()) < from) continue;
-    Kernel wrong = right;
-    wrong.ptx.replace(size_t(i->position()), size_t(i->length()), i->format(x.by));
-    if (x.second) wrong.ptx = std::regex_replace(wrong.ptx, std::regex(x.second), x.by_second);
-    ++planted;
-    EXPECT_NE(first_fault(wrong, cases), "") << "not found: " << i->str() << " at byte " << i->position();
-  }
-  EXPECT_GE(planted, 1) << x.pattern;
-}
-
 constexpr const char* kZeros = R"(st\.shared\.v4\.b32\s+\[(%rd\d+)\], \{0, 0, 0, 0\};)";
 /// Of pages of 16 tokens: a key, at most the entry's last one, and the place of its page in the table.
 constexpr const char* kLookUp = R"(min\.s32\s+(%r\d+), (%r\d+), %r\d+;(\s+shr\.u32\s+%r\d+, \1, 2;))";
@@ -194,8 +166,8 @@ TEST(HopperPages, PlantedFaultsAreFound) {
   const Kernel right = paged_kernel(p, "consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=0 "
                                        "soft=0 halfway=0 persistent=1");
   const std::vector<AttentionCase> cases = paged_cases(p, 64);
-  ASSERT_EQ(first_fault(right, cases), "");
-  const PagedFault all[] = {
+  ASSERT_EQ(ptx_sim::first_fault(right, cases), "");
+  const ptx_sim::PlantedFault all[] = {
       {R"(cp\.async\.bulk\.tensor[^;]*;)", ""},
       {R"(fence\.proxy\.async\.shared::cta;)", ""},
       {kZeros, ""},
@@ -210,10 +182,10 @@ TEST(HopperPages, PlantedFaultsAreFound) {
       {R"((@%p\d+ )?mbarrier\.arrive\.shared::cta\.b64 _, \[[^;]*;)", ""},
       {R"(mbarrier\.init\.shared::cta\.b64[^;]*;)", ""},
   };
-  for (const PagedFault& x : all) expect_found(right, cases, x);
+  for (const ptx_sim::PlantedFault& x : all) ptx_sim::expect_found(right, cases, x);
   // The producer waits for places, and for the values that zeros are to follow.
-  expect_found(right, cases, {R"(\{ \.reg \.pred done; again: mbarrier[^}]*\})", ""},
-               right.ptx.find("setmaxnreg.dec"));
+  ptx_sim::expect_found(right, cases, {R"(\{ \.reg \.pred done; again: mbarrier[^}]*\})", ""},
+                        right.ptx.find("setmaxnreg.dec"));
 }
 
 /// Zeros before the window, whose boxes do not come.
@@ -228,9 +200,9 @@ TEST(HopperPages, PlantedFaultsOfAWindowAreFound) {
     c.name = "a window of a few pages", c.shape.queries = 40, c.shape.keys = 330 + i;
     c.shape.left = 20, c.shape.right = 0, c.shape.batch = 3;
   }
-  ASSERT_EQ(first_fault(right, cases), "");
-  expect_found(right, cases, {kZeros, ""});
-  expect_found(right, cases, {kLookUp, kAnyKey});
+  ASSERT_EQ(ptx_sim::first_fault(right, cases), "");
+  ptx_sim::expect_found(right, cases, {kZeros, ""});
+  ptx_sim::expect_found(right, cases, {kLookUp, kAnyKey});
 }
 
 TEST(HopperPages, SmallPagesAreOthers) {

@@ -49,7 +49,7 @@ Attention draw(uint64_t seed, int64_t largest) {
   constexpr int64_t dimensions[] = {64, 128, 64, 128, 16, 48, 80, 96, 192, 256}, groups[] = {1, 2, 4, 7, 8};
   Attention p = ptx_sim::draw_attention(seed, largest);
   p.q = p.kv = Type::e4m3;
-  p.splits = 0, p.page_size = 0;
+  p.page_size = 0;
   p.head_dim = dimensions[below(10)], p.value_dim = dimensions[below(8)];
   p.kv_heads = 1 + below(2), p.heads = p.kv_heads * groups[below(5)];
   return p;

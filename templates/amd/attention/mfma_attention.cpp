@@ -1,7 +1,6 @@
 #include "templates/amd/attention/mfma_attention.h"
 
-#include "templates/core/rules.h"
-#include "templates/core/sizes.h"
+#include "templates/gpu/attention/attention_rules.h"
 #include "templates/gpu/gpu_limits.h"
 
 #include <algorithm>
@@ -11,10 +10,9 @@ namespace {
 
 enum Index { kRows, kWaves, kKeys, kStages, kPack, kResident, kSplits, kParameters };
 constexpr std::string_view kNames[] = {"rows", "waves", "keys", "stages", "pack", "resident", "splits"};
-constexpr int64_t kMostValueDim = 256; ///< whose sums fit into the registers of a wave with 16 rows
-constexpr int64_t kMostPackedRows = int64_t(1) << 30; ///< of an entry, counted in 32 bits
-constexpr int64_t kMostEntries = 65535;               ///< of a grid along z
-constexpr int64_t kMostThreads = UINT32_MAX;          ///< of a grid along x: HIP counts it in threads
+constexpr int64_t kMostValueDim = 256;       ///< whose sums fit into the registers of a wave with 16 rows
+constexpr int64_t kMostEntries = 65535;      ///< of a grid along z
+constexpr int64_t kMostThreads = UINT32_MAX; ///< of a grid along x: HIP counts it in threads
 /// Registers that the count leaves to LLVM.
 constexpr int64_t kSpareRegisters = 12;
 
@@ -28,6 +26,7 @@ int64_t splits_of(const Config& config) {
 
 /// The values that rules look at; of parameters that are not known yet, the first.
 struct Point {
+  static constexpr const char* processors = "compute units";
   const Attention& p;
   const Device& device;
   const MfmaAttentionTiling& t;
@@ -70,12 +69,8 @@ const Rule<Index, Point> kRules[] = {
        return "about " + text(x.t.registers) + " registers of a lane, and " + text(kSpareRegisters) +
               " to spare, exceed " + text(x.limits.most_registers);
      }},
-    {kPack, [](const Point& x) { return x.t.pack && x.p.group() == 1; },
-     [](const Point&) { return std::string("pack=1 where each head of Q has its own head of K"); }},
-    {kPack, [](const Point& x) { return x.t.pack && x.p.queries * x.p.group() > kMostPackedRows; },
-     [](const Point& x) {
-       return "pack=1 with " + text(x.p.queries * x.p.group()) + " rows of an entry, more than 2^30";
-     }},
+    packs_single_heads<Point>(kPack),
+    packs_too_many_rows<Point>(kPack),
     // Four waves have a use where there are few rows, too: they share copies and LDS.
     {kPack, [](const Point& x) { return x.t.rows > 64 && x.t.rows / 2 >= x.tuned_rows(); },
      [](const Point& x) {
@@ -110,18 +105,8 @@ const Rule<Index, Point> kRules[] = {
        return "splits=" + text(x.t.splits) + " make a grid of " + text(x.grid_threads()) +
               " threads along x, which HIP counts in 32 bits";
      }},
-    {kSplits, [](const Point& x) { return !x.p.splits && x.t.keys * (x.t.splits - 1) >= x.p.at_keys; },
-     [](const Point& x) {
-       return "splits=" + text(x.t.splits) + " leave some without any of the " + text(x.p.at_keys) + " keys";
-     }},
-    {kSplits,
-     [](const Point& x) {
-       return !x.p.splits && x.t.splits > 1 && x.t.tuned_blocks(x.p) * x.t.splits / 2 >= 4 * x.device.cores;
-     },
-     [](const Point& x) {
-       return "splits=" + text(x.t.splits) + " where half of them give each of " + text(x.device.cores) +
-              " compute units 4 blocks";
-     }},
+    splits_without_keys<Point>(kSplits),
+    splits_beyond_use<Point>(kSplits),
 };
 
 } // namespace

@@ -68,9 +68,7 @@ struct Estimate {
     const double each = std::ceil(blocks / cores), together = std::min(resident(), each);
     const double block = kStart + t.tuned_key_blocks(p) * key_block(together);
     const double compute = block * std::max(1.0, each / together) / hertz;
-    double bytes = p.bytes();
-    if (t.splits > 1) // parts of rows, written and read
-      bytes += 2 * double(p.at_batch) * double(p.at_queries * p.heads) * double(t.splits * t.record);
+    const double bytes = p.bytes() + t.part_bytes(p);
     const double memory = bytes / (kMemory * double(d.memory_bandwidth)),
                  combine = t.splits > 1 ? kCombine : 0;
     const double risk = t.registers > kSurelyFit ? kSpills : 1;

@@ -118,7 +118,7 @@ Value AttentionBlock::record(Value token, Value head) const {
 }
 
 Value AttentionBlock::locate(const Place& place) {
-  entry_ = place.entry, head_ = place.head;
+  entry_ = place.entry, head_ = place.head, split_ = place.split;
   Value blocks = find_rows();
   take_rows(blocks, place.number);
   return ir.less(place.number, blocks);
@@ -177,8 +177,13 @@ Value AttentionBlock::address(const std::string& name, Type type, Value token, V
   return ir.offset(start(name, type, first_query_), ir.mul(at, size_of(type)));
 }
 
+Value AttentionBlock::key_head() const {
+  Value number = head();
+  return t.pack ? number : ir.divide(number, p.group());
+}
+
 Value AttentionBlock::keys_address(const std::string& name) const {
-  Value number = head(), of_keys = t.pack ? number : ir.divide(number, p.group());
+  Value of_keys = key_head();
   Value at = ir.mul(ir.to_i64(of_keys), arguments.at(name + "_head"));
   return ir.offset(start(name, p.kv, first_key_), ir.mul(at, size_of(p.kv)));
 }

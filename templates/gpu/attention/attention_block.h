@@ -22,6 +22,7 @@ public:
     Value number; ///< of rows of the entry; of causal masks from the last ones on
     Value head;   ///< of Q; packed: of K
     Value entry;
+    Value split = nullptr; ///< with splits: which part of the keys
   };
   /// Tells where it is; i1: whether there is a row for it.
   Value locate(const Place&);
@@ -38,7 +39,11 @@ public:
   /// Scores of the block of keys that begins with `first`; by `mask`, where some row does not see all of
   /// them.
   Values masked(Values scores, Value first, llvm::function_ref<void(Values&)> mask) const;
-  Value is_split() const { return is_split_; } ///< i1: blocks share out the keys of this call
+  /// With splits: finds out whether blocks share out the keys of this call, which is_split() and splits() are
+  /// of. Each entry and enter_row() do so; who calls locate() does it ahead.
+  void find_split();
+  Value is_split() const { return is_split_; } ///< i1
+  Value splits() const;                        ///< i32; 1: the call is not split
 
   /// A row of the block: its token in the entry, and its head of Q.
   struct Row {
@@ -59,6 +64,7 @@ public:
   Value bias_row(const Row&) const;                  ///< of the bias of the entry's first key
   Value keys_address(const std::string& name) const; ///< of the entry's first key, or value
   Value head() const { return head_ ? head_ : ir.block_y(); }
+  Value key_head() const; ///< of K
   Value entry() const { return entry_; }
   Value first_query() const { return first_query_; } ///< of the entry, in Q
   Value first_key() const { return first_key_; }
@@ -85,8 +91,6 @@ public:
 
 private:
   void read_lengths();
-  void find_split();
-  Value splits() const; ///< of this call
   Value find_rows();
   void take_rows(Value blocks, Value number);
   Value entry_of(Value table, Value index) const;

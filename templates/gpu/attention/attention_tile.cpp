@@ -13,9 +13,11 @@ std::pair<int64_t, int64_t> AttentionTile::blocks() const {
   return {group / common, rows / common};
 }
 
+int64_t AttentionTile::heads(const Attention& p) const { return pack ? p.kv_heads : p.heads; }
+
 int64_t AttentionTile::tuned_blocks(const Attention& p) const {
   const auto [first, tokens] = blocks();
-  return first * ceil_div(p.at_queries, tokens) * p.at_batch * (pack ? p.kv_heads : p.heads);
+  return first * ceil_div(p.at_queries, tokens) * p.at_batch * heads(p);
 }
 
 double AttentionTile::tuned_key_blocks(const Attention& p) const {
@@ -31,12 +33,16 @@ int64_t AttentionTile::workspace(const Attention& p) const {
   return splits > 1 ? split_tokens * p.heads * splits * record : 0;
 }
 
+double AttentionTile::part_bytes(const Attention& p) const {
+  if (splits == 1) return 0;
+  return 2 * double(p.at_batch) * double(p.at_queries * p.heads) * double(splits * record);
+}
+
 Launch AttentionTile::launch(const Attention& p, int64_t threads) const {
   Launch launch;
   launch.entry = kernel_symbol;
   const auto [first, tokens] = blocks();
-  launch.grid = {splits * first * ceil_div(p.queries, tokens), pack ? p.kv_heads : p.heads,
-                 most_attention_batch};
+  launch.grid = {splits * first * ceil_div(p.queries, tokens), heads(p), most_attention_batch};
   launch.grid_rules[0] = {splits * first, {tokens, 0, 0, 0}};
   launch.grid_rules[2] = {1, {0, 0, 0, 1}};
   launch.block = {threads, 1, 1};
@@ -83,6 +89,12 @@ int64_t most_tuned_batch(const Attention& p) {
   int64_t most = 1;
   each_tuned_call(p, [&](const Sizes& call) { most = std::max(most, call.batch); });
   return most;
+}
+
+int64_t fewest_tuned_queries(const Attention& p) {
+  int64_t fewest = most_tokens;
+  each_tuned_call(p, [&](const Sizes& call) { fewest = std::min(fewest, call.m); });
+  return fewest;
 }
 
 Parameter attention_splits(const Attention& p) {

@@ -40,6 +40,8 @@ struct AttentionTile {
 
   // Where blocks of the grid have rows each, and splits share out keys.
 
+  int64_t heads(const Attention&) const; ///< of Q, or packed of K: each has blocks of rows of its own
+
   /// Blocks along x: `first` of them for each `second` tokens.
   std::pair<int64_t, int64_t> blocks() const;
   int64_t
@@ -47,6 +49,7 @@ struct AttentionTile {
   /// Blocks of keys that a block of the tuned call goes over, on average.
   double tuned_key_blocks(const Attention&) const;
   int64_t workspace(const Attention&) const; ///< bytes
+  double part_bytes(const Attention&) const; ///< of parts of rows, written and read, of the tuned call
   Launch launch(const Attention&, int64_t threads) const;
   /// A call that ends within its blocks, `stages` of keys more than one.
   Attention awkward(const Attention&, int64_t stages) const;
@@ -60,6 +63,7 @@ bool has_attention_splits(const Attention&);
 int64_t most_tokens_split(const Attention&);
 /// Of all calls that it is tuned for.
 int64_t most_tuned_batch(const Attention&);
+int64_t fewest_tuned_queries(const Attention&);
 Parameter attention_splits(const Attention&);
 
 } // namespace deepgen

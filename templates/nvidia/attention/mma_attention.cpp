@@ -1,7 +1,6 @@
 #include "templates/nvidia/attention/mma_attention.h"
 
-#include "templates/core/rules.h"
-#include "templates/core/sizes.h"
+#include "templates/gpu/attention/attention_rules.h"
 #include "templates/gpu/gpu_limits.h"
 
 #include <algorithm>
@@ -12,9 +11,8 @@ namespace {
 enum Index { kRows, kWarps, kKeys, kStages, kHold, kPack, kAlign, kResident, kSplits, kParameters };
 constexpr std::string_view kNames[] = {"rows", "warps", "keys",     "stages", "hold",
                                        "pack", "align", "resident", "splits"};
-constexpr int64_t kMostValueDim = 256; ///< whose sums fit into the registers of a warp with 16 rows
-constexpr int64_t kMostPackedRows = int64_t(1) << 30; ///< of an entry, counted in 32 bits
-constexpr int64_t kMostEntries = 65535;               ///< of a grid along z
+constexpr int64_t kMostValueDim = 256;  ///< whose sums fit into the registers of a warp with 16 rows
+constexpr int64_t kMostEntries = 65535; ///< of a grid along z
 /// Registers that the count leaves to ptxas. Of 360 configs in 18 problems for sm_90, ptxas 13.0 spilled
 /// almost all that count 240 or more, with 16-byte copies.
 constexpr int64_t kSpareRegisters = 20;
@@ -29,6 +27,7 @@ int64_t splits_of(const Config& config) {
 
 /// The values that rules look at; of parameters that are not known yet, the first.
 struct Point {
+  static constexpr const char* processors = "multiprocessors";
   const Attention& p;
   const Device& device;
   const MmaAttentionTiling& t;
@@ -67,12 +66,8 @@ const Rule<Index, Point> kRules[] = {
        return "about " + text(x.t.registers) + " registers a thread, and " + text(kSpareRegisters) +
               " to spare, exceed " + text(x.limits.most_registers);
      }},
-    {kPack, [](const Point& x) { return x.t.pack && x.p.group() == 1; },
-     [](const Point&) { return std::string("pack=1 where each head of Q has its own head of K"); }},
-    {kPack, [](const Point& x) { return x.t.pack && x.p.queries * x.p.group() > kMostPackedRows; },
-     [](const Point& x) {
-       return "pack=1 with " + text(x.p.queries * x.p.group()) + " rows of an entry, more than 2^30";
-     }},
+    packs_single_heads<Point>(kPack),
+    packs_too_many_rows<Point>(kPack),
     {kPack, [](const Point& x) { return x.t.rows > 16 && x.t.rows / 2 >= x.tuned_rows(); },
      [](const Point& x) {
        return "rows=" + text(x.t.rows) + " where half of it holds all " + text(x.tuned_rows()) + " rows";
@@ -116,18 +111,8 @@ const Rule<Index, Point> kRules[] = {
        return x.t.splits * first * ceil_div(x.p.queries, tokens) > INT32_MAX;
      },
      [](const Point& x) { return "splits=" + text(x.t.splits) + " make a grid of more than 2^31 blocks"; }},
-    {kSplits, [](const Point& x) { return !x.p.splits && x.t.keys * (x.t.splits - 1) >= x.p.at_keys; },
-     [](const Point& x) {
-       return "splits=" + text(x.t.splits) + " leave some without any of the " + text(x.p.at_keys) + " keys";
-     }},
-    {kSplits,
-     [](const Point& x) {
-       return !x.p.splits && x.t.splits > 1 && x.t.tuned_blocks(x.p) * x.t.splits / 2 >= 4 * x.device.cores;
-     },
-     [](const Point& x) {
-       return "splits=" + text(x.t.splits) + " where half of them give each of " + text(x.device.cores) +
-              " multiprocessors 4 blocks";
-     }},
+    splits_without_keys<Point>(kSplits),
+    splits_beyond_use<Point>(kSplits),
 };
 
 } // namespace

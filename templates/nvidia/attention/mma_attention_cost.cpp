@@ -28,7 +28,6 @@ constexpr double kNotHidden = 0.35; ///< of what is not the longest part
 constexpr double kByElements = 12;  ///< clocks for 32 pieces that are copied element by element
 constexpr double kMemory = 0.9;     ///< of the bandwidth
 constexpr double kLaunch = 3e-6;    ///< seconds
-constexpr double kCombine = 2e-6;   ///< seconds of the launch that adds up parts of a row
 constexpr double kLeastHertz = 1e9; ///< of a device that does not tell
 
 struct Estimate {
@@ -75,11 +74,9 @@ struct Estimate {
     const double each = std::ceil(blocks / cores), together = std::min(resident(), each);
     const double block = kStart + t.tuned_key_blocks(p) * key_block(together);
     const double clocks = block * std::max(1.0, each / together);
-    double bytes = p.bytes();
-    if (t.splits > 1) // parts of rows, written and read
-      bytes += 2 * double(p.at_batch) * double(p.at_queries * p.heads) * double(t.splits * t.record);
+    const double bytes = p.bytes() + t.part_bytes(p);
     const double memory = bytes / (kMemory * double(d.memory_bandwidth)),
-                 combine = t.splits > 1 ? kCombine : 0;
+                 combine = t.splits > 1 ? mma_combine_seconds : 0;
     const double risk = t.registers > kSurelyFit ? kMaySpill : 1;
     return (kLaunch + combine + std::max(clocks / hertz, memory) +
             kNotHidden * std::min(clocks / hertz, memory)) *

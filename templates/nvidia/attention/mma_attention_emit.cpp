@@ -291,19 +291,9 @@ private:
   /// Of the block's split, sums as they are: all that the second launch adds up.
   void store_parts(const Values& all) {
     const Values state(llvm::ArrayRef<Value>(all).drop_front(sum_count()));
-    for (int64_t i = 0; i < softmax->rows(); ++i) {
-      const AttentionBlock::Row row = softmax->row(i);
-      const AttentionSoftmax::Part part = softmax->part(state, i);
-      ir.branch(block.exists(row), [&] {
-        Value to = block.record(row.token, row.head), quad = ir.bit_and(ir.lane(), 3);
-        ir.branch(ir.equal(quad, ir.c(0)), [&] { ir.store(ir.pack({part.most, part.sum}), to, 8); });
-        to = ir.offset(ir.offset(to, t.record - 4 * round_up(p.value_dim, 8)), ir.mul(quad, 8));
-        for (int64_t tile = 0; 8 * tile < p.value_dim; ++tile) {
-          const auto at = size_t((i / 2 * t.column_tiles() + tile) * 4 + i % 2 * 2);
-          ir.store(ir.pack({all[at], all[at + 1]}), ir.offset(to, 32 * tile), 8);
-        }
-      });
-    }
+    for (int64_t i = 0; i < softmax->rows(); ++i)
+      softmax->store_part(
+          state, i, [&](Value to, Value quad) { softmax->store_sums(all, i, t.column_tiles(), to, quad); });
   }
 
   void store_pair(Value x, Value y, Value row, int64_t tile) {

@@ -221,8 +221,29 @@ Values AttentionSoftmax::narrow_fragment(const Values& exponentials, int64_t row
 }
 
 AttentionSoftmax::Part AttentionSoftmax::part(const Values& state, int64_t index) const {
-  return {ir.mulf(state[size_t(index)], unit_),
-          in_quad(state[size_t(rows() + index)], &AttentionSoftmax::plus)};
+  Value most = ir.mulf(state[size_t(index)], unit_);
+  if (t.lift) most = ir.addf(most, number(-double(t.lift)));
+  return {most, in_quad(state[size_t(rows() + index)], &AttentionSoftmax::plus)};
+}
+
+void AttentionSoftmax::store_part(const Values& state, int64_t index,
+                                  const std::function<void(Value to, Value quad)>& store_sums) const {
+  const AttentionBlock::Row of = row(index);
+  const Part own = part(state, index);
+  ir.branch(block.exists(of), [&] {
+    Value to = block.record(of.token, of.head), quad = ir.bit_and(ir.lane(), 3);
+    ir.branch(ir.equal(quad, ir.c(0)), [&] { ir.store(ir.pack({own.most, own.sum}), to, 8); });
+    store_sums(to, quad);
+  });
+}
+
+void AttentionSoftmax::store_sums(const Values& sums, int64_t index, int64_t tiles, Value to,
+                                  Value quad) const {
+  to = ir.offset(ir.offset(to, attention_record_head), ir.mul(quad, 8));
+  for (int64_t tile = 0; 8 * tile < p.value_dim; ++tile) {
+    const auto at = size_t((index / 2 * tiles + tile) * 4 + index % 2 * 2);
+    ir.store(ir.pack({sums[at], sums[at + 1]}), ir.offset(to, 32 * tile), 8);
+  }
 }
 
 AttentionSoftmax::End AttentionSoftmax::end(const Values& state, int64_t index,

@@ -39,6 +39,13 @@ public:
   };
   /// Of row `index` of the warp, of the keys that the block has seen.
   Part part(const Values& state, int64_t index) const;
+  /// Where the block shares keys with others: the row's part goes to the workspace. `store_sums` is told
+  /// where it is, and the lane's number in the quad; sums in f32 follow behind attention_record_head.
+  void store_part(const Values& state, int64_t index,
+                  const std::function<void(Value to, Value quad)>& store_sums) const;
+  /// Of two columns of each tile of 8, as tensor cores make them: of row `index`, whose tile of 16 rows has
+  /// `tiles` of columns.
+  void store_sums(const Values& sums, int64_t index, int64_t tiles, Value to, Value quad) const;
   /// The same, where these are all of the row's.
   End end(const Values& state, int64_t index, const AttentionBlock::Row&) const;
   AttentionBlock::Row row(int64_t index) const { return row(row_, index); }

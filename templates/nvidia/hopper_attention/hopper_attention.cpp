@@ -2,8 +2,7 @@
 
 #include "base/text/error.h"
 #include "templates/core/cheapest.h"
-#include "templates/core/rules.h"
-#include "templates/core/sizes.h"
+#include "templates/gpu/attention/attention_rules.h"
 
 #include <algorithm>
 #include <numeric>
@@ -22,13 +21,16 @@ enum Index {
   kSoft,
   kHalfway,
   kPersistent,
-  kParameters
+  kParameters, ///< that all configs have; others follow where the problem has few rows
+  kPack = kParameters,
+  kSplits
 };
 constexpr std::string_view kNames[] = {"consumers", "resident", "keys", "ahead",   "stages",
                                        "pingpong",  "rescale",  "soft", "halfway", "persistent"};
 enum Rescale { kLate, kEarly, kLazy };
 
 constexpr int64_t kFewestKeys = 64;
+constexpr int64_t kWarpgroupRows = 64;
 constexpr int64_t kSliceBytes = 128;
 constexpr int64_t kNarrowStep = 32;    ///< keys of a product of 8-bit floats
 constexpr int64_t kNarrowDim = 128;    ///< of their values, whose sums are kept twice
@@ -48,17 +50,32 @@ constexpr int64_t kLeastPage = 8;
   return value_at(config, size_t(i), kNames[i]);
 }
 
+/// A parameter that not all configs have; configs of problems that have it may be older than it is.
+int64_t value_or(const Config& config, std::string_view name, int64_t absent) {
+  if (config.values.size() <= kParameters) return absent;
+  for (const auto& [key, value] : config.values)
+    if (key == name) return value;
+  return absent;
+}
+
+/// Whether some call leaves rows of a warpgroup without a query, which other heads could have.
+bool may_pack(const Attention& p) { return p.group() > 1 && fewest_tuned_queries(p) < kWarpgroupRows; }
+
 struct Point {
+  static constexpr const char* processors = "multiprocessors";
   const Attention& p;
   const Device& device;
   const HopperAttentionTiling& t;
+  int64_t most_rows() const { return p.at_queries * (may_pack(p) ? p.group() : 1); }
+  int64_t tuned_rows() const { return p.at_queries * t.group; }
 };
 
 const Rule<Index, Point> kRules[] = {
-    {kConsumers, [](const Point& x) { return x.t.consumers > 1 && x.t.rows / 2 >= x.p.at_queries; },
+    {kConsumers, [](const Point& x) { return x.t.consumers > 1 && x.t.rows / 2 >= x.most_rows(); },
      [](const Point& x) {
        return "consumers=" + text(x.t.consumers) + " where half of their " + text(x.t.rows) +
-              " rows hold all " + text(x.p.at_queries) + " queries";
+              " rows hold all " + text(x.most_rows()) +
+              (x.most_rows() > x.p.at_queries ? " rows of the heads of a head of K" : " queries");
      }},
     {kKeys, [](const Point& x) { return x.t.keys > kFewestKeys && x.t.keys / 2 >= x.p.at_keys; },
      [](const Point& x) { return "keys=" + text(x.t.keys) + " where half of it holds all keys already"; }},
@@ -108,12 +125,29 @@ const Rule<Index, Point> kRules[] = {
      }},
     {kPingpong, [](const Point& x) { return x.t.pingpong && x.t.consumers == 1; },
      [](const Point&) { return std::string("pingpong=1 is for several consumers"); }},
+    packs_single_heads<Point>(kPack),
+    packs_too_many_rows<Point>(kPack),
+    {kPack, [](const Point& x) { return x.t.consumers > 1 && x.t.rows / 2 >= x.tuned_rows(); },
+     [](const Point& x) {
+       return "consumers=" + text(x.t.consumers) + " and pack=" + text(x.t.pack) +
+              " where half of the consumers' " + text(x.t.rows) + " rows hold all " + text(x.tuned_rows());
+     }},
+    splits_without_keys<Point>(kSplits),
+    splits_beyond_use<Point>(kSplits),
 };
 
 } // namespace
 
 HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c)
-    : AttentionTile{64 * at(c, kConsumers), at(c, kKeys), 1, 16, false, kChains},
+    : AttentionTile{kWarpgroupRows * at(c, kConsumers),
+                    at(c, kKeys),
+                    value_or(c, "pack", 0) ? p.group() : 1,
+                    16,
+                    value_or(c, "pack", 0) != 0,
+                    kChains,
+                    value_or(c, "splits", 1),
+                    most_tokens_split(p),
+                    attention_record_head + 4 * round_up(p.value_dim, 8)},
       consumers(at(c, kConsumers)), resident(at(c, kResident)), q_stages(1 + at(c, kAhead)),
       stages(at(c, kStages)), pingpong(at(c, kPingpong) != 0), early(at(c, kRescale) == kEarly),
       halfway(at(c, kHalfway) != 0), persistent(at(c, kPersistent) != 0), threads(128 * (1 + consumers)),
@@ -143,7 +177,9 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
   }
 }
 
-int64_t HopperAttentionTiling::row_blocks(const Attention& p) const { return ceil_div(p.queries, rows); }
+int64_t HopperAttentionTiling::row_blocks(const Attention& p) const {
+  return ceil_div(p.queries * group, rows);
+}
 
 std::string HopperAttention::why_not(const Attention& p, const std::string& arch) const {
   if (arch != "sm_90a") return "wgmma and TMA in this form are Hopper's: arch sm_90a";
@@ -170,21 +206,34 @@ std::string HopperAttention::why_not(const Attention& p, const std::string& arch
   return find_template("mma_attention").why_not(p, arch); // which runs where a call does not lie as TMA wants
 }
 
+int64_t HopperAttention::workspace(const Attention& p, const Config& config) const {
+  return HopperAttentionTiling(p, config).workspace(p);
+}
+
 std::vector<Parameter> HopperAttention::parameters(const Attention& p, const Device&) const {
   std::vector<int64_t> keys = {64, 80, 96, 112, 128, 144, 160, 176, 192, 224}, rescale = {0, 1, 2};
   if (p.kv == Type::e4m3) keys = {64, 96, 128, 160, 192, 224}, rescale = {1};
-  return {{"consumers", {1, 2, 3, 4}, "warpgroups of 64 rows of Q each", {1, 4}},
-          {"resident", {1, 2}, "blocks that a multiprocessor has room for", {1, 4}},
-          {"keys", keys, "keys of a block of keys", {16, 256, 16}},
-          {"ahead", {0, 1}, "1: the next rows' Q is brought while consumers are at the present ones"},
-          {"stages", {2, 3, 4}, "blocks of keys and values in shared memory", {1, 6}},
-          {"pingpong", {0, 1}, "1: consumers start their products in turn"},
-          {"rescale", rescale,
-           "sums are rescaled 0: behind their product; 1: while the next scores are made; "
-           "2: where a maximum rises by more than 8 powers of two"},
-          {"soft", {0, 1}, "exponentials of 8 that are computed by multiplications", {0, 8}},
-          {"halfway", {0, 1}, "1: the product before is awaited when half of the exponentials are made"},
-          {"persistent", {0, 1}, "1: blocks walk over all rows; 0: a block for each tile of rows"}};
+  std::vector<Parameter> list = {
+      {"consumers", {1, 2, 3, 4}, "warpgroups of 64 rows of Q each", {1, 4}},
+      {"resident", {1, 2}, "blocks that a multiprocessor has room for", {1, 4}},
+      {"keys", keys, "keys of a block of keys", {16, 256, 16}},
+      {"ahead", {0, 1}, "1: the next rows' Q is brought while consumers are at the present ones"},
+      {"stages", {2, 3, 4}, "blocks of keys and values in shared memory", {1, 6}},
+      {"pingpong", {0, 1}, "1: consumers start their products in turn"},
+      {"rescale", rescale,
+       "sums are rescaled 0: behind their product; 1: while the next scores are made; "
+       "2: where a maximum rises by more than 8 powers of two"},
+      {"soft", {0, 1}, "exponentials of 8 that are computed by multiplications", {0, 8}},
+      {"halfway", {0, 1}, "1: the product before is awaited when half of the exponentials are made"},
+      {"persistent", {0, 1}, "1: blocks walk over all rows; 0: a block for each tile of rows"}};
+  if (may_pack(p))
+    list.push_back(
+        {"pack", {0, 1}, "1: a block has the rows of all heads of Q that share a head of K", {}, 0});
+  if (has_attention_splits(p)) {
+    list.push_back(attention_splits(p));
+    if (p.splits <= 1) list.back().absent = 1;
+  }
+  return list;
 }
 
 std::string HopperAttention::why_illegal(const Attention& p, const Device& device,
@@ -199,6 +248,7 @@ bool HopperAttention::dead_end(const Attention& p, const Device& device, const C
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : first[i]);
+  for (size_t i = kParameters; i < assigned; ++i) filled.values.push_back(config.values[i]);
   const HopperAttentionTiling t(p, filled);
   return !first_broken(kRules, Point{p, device, t}, assigned).empty();
 }
@@ -213,7 +263,7 @@ std::vector<Choice> HopperAttention::fallbacks(const Attention& p, const std::st
   if (all.empty()) all.push_back({other.name(), *best});
   for (Choice& choice : all) // no call needs a workspace that the main kernel does not
     for (auto& [name, value] : choice.config.values)
-      if (name == "splits") value = 1;
+      if (name == "splits" && !p.splits) value = 1;
   return all;
 }
 

@@ -60,6 +60,8 @@ public:
   std::string why_not(const Attention&, const std::string& arch) const override;
   bool serves_bias() const override { return true; }
   bool serves_pages() const override { return true; }
+  bool serves_splits() const override { return true; }
+  int64_t workspace(const Attention&, const Config&) const override;
   std::vector<Parameter> parameters(const Attention&, const Device&) const override;
   std::string why_illegal(const Attention&, const Device&, const Config&) const override;
   bool dead_end(const Attention&, const Device&, const Config&, size_t assigned) const override;

@@ -143,6 +143,7 @@ HopperAttentionKernel::OwnBlocks HopperAttentionKernel::own_blocks(const KeyBloc
   if (p.mask == AttentionMask::window) own.seen = ir.divide(ir.add(last.from, t.keys - 1), t.keys);
   if (t.consumers == 1) return own;
   Value to = ir.divide(ir.add(last.to, t.keys - 1), t.keys);
+  if (t.splits > 1) to = ir.min(to, blocks.to);                        // those behind are another block's
   own.skipped = ir.sub(blocks.to, ir.max(to, ir.add(blocks.from, 1))); // one is left at least
   return own;
 }

@@ -1,6 +1,7 @@
 // What a call of hopper_attention should take. Rates are nominal; the other constants are set by hand, none
 // is fitted: the search needs the order of configs only.
 #include "templates/core/sizes.h"
+#include "templates/nvidia/attention/mma_attention.h"
 #include "templates/nvidia/hopper_attention/hopper_attention.h"
 
 #include <algorithm>
@@ -23,6 +24,7 @@ constexpr double kShared = 40;      ///< bytes of keys and values a clock, from 
 constexpr double kBox = 60;         ///< clocks of the producer to bring a box of a page, by one slice or more
 constexpr double kTurn = 40;        ///< clocks of a warp that transposes 32 values in 16 columns
 constexpr double kStart = 1500;     ///< clocks for Q and the first keys
+constexpr double kCopy = 40;        ///< clocks of the producer to copy 32 pieces of 16 bytes of a packed Q
 constexpr double kStore = 1200;     ///< for results
 constexpr double kHidden = 0.8;     ///< of both, where the next keys are brought meanwhile
 constexpr double kAhead = 0.75;     ///< the same, where the next Q is, too
@@ -73,27 +75,33 @@ struct Estimate {
     return kBox * double(boxes);
   }
 
-  /// Of a block of rows, on average.
+  /// Of a block of rows, or of its part of the keys, on average.
   double key_blocks() const {
     const auto keys = double(p.at_keys), queries = double(p.at_queries), width = double(t.keys);
     const double seen = causal() ? std::max(1.0, keys - std::min(keys, queries) / 2) : keys;
-    const double edge = causal() ? ((double(t.rows) + 64) / 2 + width) / 2 : 0;
+    const double edge = causal() ? ((double(t.rows) + 64) / double(t.group) / 2 + width) / 2 : 0;
     const double blocks =
         std::min(std::ceil(keys / width), causal() ? (seen + edge) / width : std::ceil(keys / width));
-    return blocks + kMasked * (causal() ? std::ceil(double(t.rows) / width) : 1);
+    const double own = t.splits > 1 ? std::ceil(blocks / double(t.splits)) : blocks;
+    return own + kMasked * (causal() ? std::ceil(double(t.rows) / double(t.group) / width) : 1);
   }
 
   double seconds() const {
     const double hertz = std::max(kLeastHertz, double(d.clock_khz) * 1e3);
-    const double blocks = double(ceil_div(p.at_queries, t.rows)) * double(p.at_batch) * double(p.heads);
+    const double blocks = double(t.tuned_blocks(p) * t.splits);
     const double cores = double(std::max<int64_t>(1, d.cores)), waves = blocks / cores;
     // Rows of different lengths even out; of equal ones the last wave takes as long as any.
     const double each = causal() ? std::max(1.0, waves + 0.5) : std::ceil(waves);
     const bool covered = waves > double(t.resident) && (t.persistent || t.resident > 1);
-    const double ends = (kStart + kStore) * (!covered ? 1 : t.q_stages > 1 ? kAhead : kHidden);
+    double ends = kStart + kStore;
+    if (t.pack) // rows that there are
+      ends += kCopy / 512 * double(std::min(t.rows, p.at_queries * t.group) * t.depth_steps * 32);
+    ends *= !covered ? 1 : t.q_stages > 1 ? kAhead : kHidden;
     const double clocks = each * (ends + key_blocks() * key_block());
-    const double memory = p.bytes() / (kMemory * double(std::max<int64_t>(1, d.memory_bandwidth)));
-    return kLaunch + std::max(clocks / hertz, memory) + kBeside * std::min(clocks / hertz, memory);
+    const double combine = t.splits > 1 ? mma_combine_seconds : 0;
+    const double memory =
+        (p.bytes() + t.part_bytes(p)) / (kMemory * double(std::max<int64_t>(1, d.memory_bandwidth)));
+    return kLaunch + combine + std::max(clocks / hertz, memory) + kBeside * std::min(clocks / hertz, memory);
   }
 };
 

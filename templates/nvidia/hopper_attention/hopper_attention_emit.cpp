@@ -1,5 +1,6 @@
 // The kernel of hopper_attention: what its roles share, and its description.
 #include "templates/core/sizes.h"
+#include "templates/gpu/attention/attention_combine.h"
 #include "templates/nvidia/hopper_attention/hopper_attention_kernel.h"
 
 #include <algorithm>
@@ -43,9 +44,15 @@ void HopperAttentionKernel::emit() {
 /// the grid get about as much.
 void HopperAttentionKernel::walk(mlir::ValueRange carried,
                                  const std::function<Values(mlir::ValueRange)>& body) {
-  Value row_blocks = ir.divide(ir.add(ir.to_i32(arguments.at("m")), t.rows - 1), t.rows);
-  Value pairs = ir.mul(ir.to_i32(arguments.at("batch")), p.heads);
+  Value rows = ir.to_i32(arguments.at("m"));
+  if (t.pack) rows = ir.mul(rows, t.group);
+  Value row_blocks = ir.divide(ir.add(rows, t.rows - 1), t.rows);
+  Value pairs = ir.mul(ir.to_i32(arguments.at("batch")), t.heads(p));
   Value end = ir.mul(ir.to_i64(row_blocks), ir.to_i64(pairs)), width = ir.grid_x();
+  if (t.splits > 1) {
+    block.find_split();
+    end = ir.mul(end, ir.to_i64(block.splits()));
+  }
   Values state = {ir.block_x()};
   state.append(carried.begin(), carried.end());
   ir.rolled_loop(ir.constant(0), end, ir.to_i64(width), state, [&](Value first, mlir::ValueRange before) {
@@ -55,7 +62,7 @@ void HopperAttentionKernel::walk(mlir::ValueRange carried,
     const Values after = ir.branch(
         ir.less(index, end), rest.getTypes(),
         [&] {
-          Value exists = block.locate(locate(index, row_blocks, pairs));
+          Value exists = block.locate(locate_part(index, row_blocks, pairs));
           return ir.branch(exists, rest.getTypes(), [&] { return body(rest); }, unchanged);
         },
         unchanged);
@@ -76,11 +83,27 @@ AttentionBlock::Place HopperAttentionKernel::locate(Value index, Value row_block
     number = ir.divide(inside, count);
     pair = ir.add(first, ir.sub(inside, ir.mul(number, count)));
   }
-  Value entry = ir.divide(pair, p.heads);
-  return {number, ir.sub(pair, ir.mul(entry, p.heads)), entry};
+  Value entry = ir.divide(pair, t.heads(p));
+  return {number, ir.sub(pair, ir.mul(entry, t.heads(p))), entry};
 }
 
+/// Parts of a block of rows follow each other, so that they run at a time.
+AttentionBlock::Place HopperAttentionKernel::locate_part(Value index, Value row_blocks, Value pairs) const {
+  if (t.splits == 1) return locate(index, row_blocks, pairs);
+  Value split = ir.to_i32(ir.remainder(index, t.splits)); // a power of two
+  Value whole = ir.select(block.is_split(), ir.divide(index, t.splits), index);
+  AttentionBlock::Place place = locate(whole, row_blocks, pairs);
+  place.split = ir.select(block.is_split(), split, ir.c(0));
+  return place;
+}
+
+/// With splits, of the block's part of the keys, which may have none.
 HopperAttentionKernel::KeyBlocks HopperAttentionKernel::key_blocks() const {
+  if (t.splits > 1) {
+    const AttentionBlock::Bounds seen = block.seen_keys();
+    Value from = ir.divide(seen.from, t.keys);
+    return {from, ir.max(from, ir.divide(ir.add(seen.to, t.keys - 1), t.keys))};
+  }
   Value from = ir.divide(block.first().from, t.keys);
   Value to = ir.divide(ir.add(block.last().to, t.keys - 1), t.keys);
   return {from, ir.max(from, to)};
@@ -117,6 +140,8 @@ Kernel HopperAttention::emit(mlir::ModuleOp module, const Attention& p, const st
     kernel.maps.push_back({name, t.slice, rows, 128, kTokenPromotion, {}});
     kernel.args.push_back(std::string("map_") + name);
   }
+  if (t.splits > 1) kernel.args.push_back("workspace");
+  kernel.workspace = t.workspace(p);
   kernel.align_a = kernel.align_d = 16;
   HopperIr ir(module, kernel.target);
   GpuEntry entry;
@@ -125,12 +150,15 @@ Kernel HopperAttention::emit(mlir::ModuleOp module, const Attention& p, const st
             [&](const GpuIr::Arguments& arguments) { HopperAttentionKernel(ir, p, t, arguments).emit(); });
   Launch launch;
   launch.entry = kernel_symbol;
-  launch.grid[0] = std::min(kMostBlocksX, t.row_blocks(p) * p.heads * most_attention_batch);
-  launch.grid_rules[0] = {p.heads, {t.rows, 0, 0, 1}};
+  const auto [first, tokens] = t.blocks();
+  const int64_t each = first * t.heads(p) * t.splits;
+  launch.grid[0] = std::min(kMostBlocksX, each * ceil_div(p.queries, tokens) * most_attention_batch);
+  launch.grid_rules[0] = {each, {tokens, 0, 0, 1}};
   launch.block = {t.threads, 1, 1};
   launch.shared = t.shared;
   launch.persistent = t.persistent;
   kernel.launches.push_back(launch);
+  if (t.splits > 1) kernel.launches.push_back(combine_parts(ir, p, t, kernel.args, {true, 32, false}));
   return kernel;
 }
 

@@ -33,6 +33,7 @@ private:
   /// Calls `body` with what is carried, for each block of rows that is this block's and has rows.
   void walk(mlir::ValueRange carried, const std::function<Values(mlir::ValueRange)>& body);
   AttentionBlock::Place locate(Value index, Value row_blocks, Value pairs) const;
+  AttentionBlock::Place locate_part(Value index, Value row_blocks, Value pairs) const;
   KeyBlocks key_blocks() const;
   RingPlace next(RingPlace) const;
   RingPlace after_q(RingPlace, const KeyBlocks&) const; ///< the place of the next rows' Q
@@ -49,9 +50,13 @@ private:
   void load(const Source&, Value to, Value full, Value token, Value left);
   void copy(const Source&, Value to, Value full, Value token) const;
   void gather(const Source&, Value to, Value full, Value token, Value left) const;
+  void gather_packed(const Source& q, Value to, Value full) const;
+  void gather_rows(const Source&, Value to, Value pieces, Value left,
+                   const std::function<Value(Value row)>& address) const;
+  void gathered(const Source&, Value full) const;
   void once(const std::function<void()>& body) const;
   /// Lanes look up pages, or copy rows: the producer's whole warp goes along.
-  bool by_warp() const { return p.varlen || p.paged(); }
+  bool by_warp() const { return p.varlen || p.paged() || t.pack; }
 
   // The warps that transpose values, of 8-bit floats.
   void turn_values();
@@ -101,10 +106,12 @@ private:
   Value is_first_thread() const; ///< of the warpgroup
   void release(Value barrier) { ir.arrive_if(is_first_thread(), barrier); }
   void store(const Values& sums, const Values& rows);
+  void store_whole(const Values& sums, const Values& rows);
+  void store_parts(const Values& sums, const Values& rows);
   void store_lse(Value quad, const AttentionSoftmax::End&, const AttentionBlock::Row&);
   void store_row(const Values& sums, int64_t index, const AttentionSoftmax::End&, const AttentionBlock::Row&);
   Values gathered_row(const Values& sums, int64_t index, Value factor);
-  void store_turned(const Values& sums, int64_t index, Value factor, Value to);
+  void store_turned(const Values& sums, int64_t index, Value factor, Type type, Value to);
 
   Value q_full(Value stage) const { return ir.add(barriers, ir.shift_left(stage, 4)); }
   Value q_empty(Value stage) const { return ir.add(q_full(stage), 8); }

@@ -21,10 +21,11 @@ constexpr int64_t kMostTiles = 200000; ///< that are gone through
 class Schedule {
 public:
   Schedule(const Attention& p, const HopperAttentionTiling& t)
-      : t_(t), row_blocks_(ceil_div(p.at_queries, t.rows)), pairs_(p.at_batch * p.heads) {
+      : t_(t), row_blocks_(ceil_div(p.at_queries * t.group, t.rows)), pairs_(p.at_batch * t.heads(p)) {
     const int64_t shift = p.mask == AttentionMask::causal_top_left ? 0 : p.at_keys - p.at_queries;
     for (int64_t number = 0; number < row_blocks_; ++number) { // from the last rows on
-      const int64_t end = std::min(p.at_queries, (row_blocks_ - number) * t.rows) + shift;
+      const int64_t rows = (row_blocks_ - number) * t.rows;
+      const int64_t end = std::min(p.at_queries, ceil_div(rows, t.group)) + shift;
       work_.push_back(kEnds + ceil_div(std::clamp<int64_t>(end, 0, p.at_keys), t.keys));
     }
   }
@@ -73,14 +74,15 @@ private:
 int64_t HopperAttentionTiling::together(const Attention& p) const {
   if (p.mask != AttentionMask::causal && p.mask != AttentionMask::causal_top_left) return 1;
   const int64_t pair = std::max<int64_t>(1, size_of(p.kv) * p.at_keys * (p.head_dim + p.value_dim));
-  int64_t most = std::max(kCached / pair * p.group(), kPassing);
-  most = std::min(most, std::max<int64_t>(1, p.heads * p.at_batch));
+  const int64_t sharing = heads(p) / p.kv_heads; // pairs that have the same keys
+  int64_t most = std::max(kCached / pair * sharing, kPassing);
+  most = std::min(most, std::max<int64_t>(1, heads(p) * p.at_batch));
   most = std::max<int64_t>(1, std::min(most, INT32_MAX / std::max<int64_t>(1, row_blocks(p))));
   const Schedule schedule(p, *this);
   if (schedule.tiles() > kMostTiles) return most;
   constexpr double kNearly = 1.01;
   std::vector<std::pair<int64_t, int64_t>> ends; // and their pairs
-  for (int64_t n = p.group(); n < most; n *= 2) ends.emplace_back(schedule.end(n), n);
+  for (int64_t n = sharing; n < most; n *= 2) ends.emplace_back(schedule.end(n), n);
   ends.emplace_back(schedule.end(most), most);
   const int64_t first = std::min_element(ends.begin(), ends.end())->first;
   for (const auto& [end, n] : ends)

@@ -30,7 +30,7 @@ Value HopperAttentionKernel::is_cut(const KeyBlocks& blocks) const {
 
 /// Where a page has a whole block of keys, each block has a box: it begins with a key of the entry.
 void HopperAttentionKernel::load_boxes(const Source& s, Value to, Value full, const PageBoxes& boxes) const {
-  Value head = ir.divide(block.head(), p.group()), map = arguments.at(std::string("map_") + s.name);
+  Value head = block.key_head(), map = arguments.at(std::string("map_") + s.name);
   const auto load_box = [&](Value row, Value page) {
     Value token = ir.bit_and(ir.add(boxes.first, row), p.page_size - 1);
     Value place = ir.add(to, ir.shift_left(row, 7));

@@ -42,7 +42,10 @@ Values HopperAttentionKernel::fill(mlir::ValueRange carried) {
           load(key, key_stage(place.stage), key_full(place.stage), first, left);
         ir.branch(ir.less(i, 1), [&] {
           ir.wait(q_empty(of_q.stage), ir.bit_xor(of_q.parity, 1));
-          load(q, q_stage(of_q.stage), q_full(of_q.stage), block.begin(), block.rows_left());
+          if (t.pack)
+            gather_packed(q, q_stage(of_q.stage), q_full(of_q.stage));
+          else
+            load(q, q_stage(of_q.stage), q_full(of_q.stage), block.begin(), block.rows_left());
         });
         ir.wait(t.narrow ? raw_empty(place.stage) : value_empty(place.stage), free);
         if (p.paged())
@@ -69,7 +72,7 @@ void HopperAttentionKernel::load(const Source& s, Value to, Value full, Value to
 
 void HopperAttentionKernel::copy(const Source& s, Value to, Value full, Value token) const {
   const bool q = s.name[0] == 'q';
-  Value head = q ? block.head() : ir.divide(block.head(), p.group());
+  Value head = q ? block.head() : block.key_head();
   Value row = ir.add(token, q ? block.first_query() : block.first_key());
   ir.arrive_expecting(full, s.bytes);
   for (int64_t slice = 0; slice < s.slices; ++slice)
@@ -77,22 +80,46 @@ void HopperAttentionKernel::copy(const Source& s, Value to, Value full, Value to
                  {ir.c(t.slice * slice), row, head, block.entry()});
 }
 
-/// In pieces of 16 bytes, to where TMA puts them.
+/// Of tokens of the operand, one behind the other.
 void HopperAttentionKernel::gather(const Source& s, Value to, Value full, Value token, Value left) const {
   Value pitch = block.pitch(s.name, s.type);
   Value from = s.name[0] == 'q' ? block.address("q", s.type, token, block.head())
                                 : ir.offset(block.keys_address(s.name), ir.mul(ir.to_i64(token), pitch));
+  gather_rows(s, to, ir.c(s.rows * 8 * s.slices), left,
+              [&](Value row) { return ir.offset(from, ir.mul(ir.to_i64(row), pitch)); });
+  gathered(s, full);
+}
+
+/// Packed, rows of the tile are of several heads, of which a token's follow each other. Few are brought, as
+/// calls that are packed have few; the others become zeros, so that no row depends on what was there before.
+void HopperAttentionKernel::gather_packed(const Source& q, Value to, Value full) const {
+  Value left = ir.min(block.rows_left(), ir.c(q.rows));
+  gather_rows(q, to, ir.mul(left, 8 * q.slices), left, [&](Value in_block) {
+    const AttentionBlock::Row row = block.row(in_block);
+    return block.address("q", q.type, row.token, row.head);
+  });
+  clear(q, to, left, ir.c(q.rows));
+  gathered(q, full);
+}
+
+/// In pieces of 16 bytes, to where TMA puts them: of rows from `left` on zeros.
+void HopperAttentionKernel::gather_rows(const Source& s, Value to, Value pieces, Value left,
+                                        const std::function<Value(Value row)>& address) const {
   const int64_t in_row = 8 * s.slices;
-  ir.rolled_loop(ir.lane(), ir.c(s.rows * in_row), 32, [&](Value piece) {
+  ir.rolled_loop(ir.lane(), pieces, 32, [&](Value piece) {
     Value row = ir.divide(piece, in_row), column = ir.remainder(piece, in_row);
     Value place = ir.bit_xor(ir.bit_and(column, 7), ir.bit_and(row, 7));
     place = ir.add(ir.shift_left(row, 7), ir.shift_left(place, 4));
     place = ir.add(ir.add(to, place), ir.mul(ir.shift_right_bits(column, 3), s.rows * 128));
     Value inside = ir.both(ir.less(row, left), ir.less(column, s.elements * size_of(s.type) / 16));
-    Value source = ir.offset(ir.offset(from, ir.mul(ir.to_i64(row), pitch)), ir.shift_left(column, 4));
+    Value source = ir.offset(address(row), ir.shift_left(column, 4));
     ir.assembly(nullptr, "cp.async.cg.shared.global [$0], [$1], 16, $2;", "r,l,r",
                 {place, source, ir.select(inside, ir.c(16), ir.c(0))}, true);
   });
+}
+
+/// Tells of it when what the warp has copied is there.
+void HopperAttentionKernel::gathered(const Source& s, Value full) const {
   ir.commit_copies();
   ir.wait_copies(0);
   if (!t.narrow || s.name[0] != 'v')

@@ -22,6 +22,22 @@ void transpose_in_quad(HopperIr& ir, llvm::MutableArrayRef<Value> words) {
 } // namespace
 
 void HopperAttentionKernel::store(const Values& sums, const Values& rows) {
+  if (t.splits == 1) return store_whole(sums, rows);
+  ir.branch(block.is_split(), [&] { store_parts(sums, rows); }, [&] { store_whole(sums, rows); });
+}
+
+/// Of the block's split, sums as they are: all that the second launch adds up.
+void HopperAttentionKernel::store_parts(const Values& sums, const Values& rows) {
+  for (int64_t i = 0; i < softmax->rows(); ++i)
+    softmax->store_part(rows, i, [&](Value to, Value quad) {
+      if (t.narrow)
+        store_turned(sums, i, nullptr, Type::f32, ir.offset(to, attention_record_head));
+      else
+        softmax->store_sums(sums, i, t.columns / 8, to, quad);
+    });
+}
+
+void HopperAttentionKernel::store_whole(const Values& sums, const Values& rows) {
   for (int64_t i = 0; i < softmax->rows(); ++i) {
     const AttentionBlock::Row row = softmax->row(i);
     const AttentionSoftmax::End e = softmax->end(rows, i, row);
@@ -51,7 +67,7 @@ void HopperAttentionKernel::store_row(const Values& sums, int64_t index, const A
   const int64_t size = size_of(p.out);
   if (t.narrow)
     return ir.branch(block.exists(row), [&] {
-      store_turned(sums, index, e.factor, block.address("out", p.out, row.token, row.head));
+      store_turned(sums, index, e.factor, p.out, block.address("out", p.out, row.token, row.head));
       store_lse(ir.bit_and(ir.lane(), 3), e, row);
     });
   const Values pieces = gathered_row(sums, index, e.factor); // by all lanes, whether their rows exist or not
@@ -77,17 +93,19 @@ void HopperAttentionKernel::store_lse(Value quad, const AttentionSoftmax::End& e
 }
 
 /// Of 16 columns, which turn_tile() has put into another order, a lane has four side by side: the first and
-/// third of these in the first tile of 8.
-void HopperAttentionKernel::store_turned(const Values& sums, int64_t index, Value factor, Value to) {
-  const int64_t size = size_of(p.out);
+/// third of these in the first tile of 8. Without a factor, sums are stored as they are.
+void HopperAttentionKernel::store_turned(const Values& sums, int64_t index, Value factor, Type type,
+                                         Value to) {
+  const int64_t size = size_of(type);
   to = ir.offset(to, ir.mul(ir.bit_and(ir.lane(), 3), kQuad * size));
   for (int64_t step = 0; step < p.value_dim / 16; ++step) {
     Values four;
     for (int64_t column = 0; column < kQuad; ++column) {
       const int64_t tile = 2 * step + column % 2;
-      four.push_back(ir.mulf(sums[size_t(tile * 4 + index * 2 + column / 2)], factor));
+      Value sum = sums[size_t(tile * 4 + index * 2 + column / 2)];
+      four.push_back(factor ? ir.mulf(sum, factor) : sum);
     }
-    ir.store(ir.encode(p.out, ir.pack(four)), ir.offset(to, 16 * step * size), kQuad * size);
+    ir.store(ir.encode(type, ir.pack(four)), ir.offset(to, 16 * step * size), kQuad * size);
   }
 }
 
