@@ -103,18 +103,25 @@ def launch(number):
     return 1
 
 
+def end(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once
+    sys.exit(143)
+
+
 def main():
     # On a slow host SIGTERM may come at any time: whoever was counted is counted off.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, end)
     at_work, number = count(1)
     if at_work > int(JOBS):
         pathlib.Path(STATE, "too_many").write_text(f"{at_work} at once\n")
     try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-        return launch(number)
+        try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+            return launch(number)
+        finally:  # where it may come, too, as the answer that was refused is the last thing that a launcher does
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     finally:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         count(-1)
         with open(pathlib.Path(STATE, "ended"), "a") as file:
             file.write(".")
