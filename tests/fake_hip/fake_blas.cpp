@@ -1,24 +1,14 @@
 #include "fake_blas.h"
 
+#include "host_values.h"
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 namespace fake_hip {
 namespace {
-
-template <typename T>
-T at(const void* data, int64_t i) {
-  T value;
-  std::memcpy(&value, static_cast<const char*>(data) + i * int64_t(sizeof value), sizeof value);
-  return value;
-}
-template <typename T>
-void put(void* data, int64_t i, T value) {
-  std::memcpy(static_cast<char*>(data) + i * int64_t(sizeof value), &value, sizeof value);
-}
 
 /// OCP's: of e4m3 the largest code is NaN, of e5m2 the largest exponent is infinity and NaN; tests have
 /// neither.
@@ -27,13 +17,6 @@ double small_float(unsigned bits, int fraction_bits, int bias) {
   const double fraction = double(bits & ((1u << fraction_bits) - 1)) / double(1u << fraction_bits);
   const double x = exponent ? std::ldexp(1 + fraction, exponent - bias) : std::ldexp(fraction, 1 - bias);
   return bits & 0x80 ? -x : x;
-}
-
-uint16_t bf16(double x) {
-  uint32_t bits;
-  const auto single = float(x);
-  std::memcpy(&bits, &single, sizeof bits);
-  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 void store(void* data, int type, int64_t i, double x) {

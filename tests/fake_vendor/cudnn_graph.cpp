@@ -1,36 +1,21 @@
 #include "cudnn_graph.h"
 
-#include "internal.h" // of the fake HIP
+#include "host_values.h" // of the fake HIP
+#include "internal.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <set>
 
 namespace fake_cudnn {
 namespace {
 
+using fake_hip::at, fake_hip::bf16, fake_hip::put;
+
 int64_t bytes_of(int type) {
   return type == DATA_HALF || type == DATA_BFLOAT16 ? 2 : type == DATA_BOOLEAN ? 1 : 4;
 }
 
-template <typename T>
-T at(const void* data, int64_t i) {
-  T x;
-  std::memcpy(&x, static_cast<const char*>(data) + i * int64_t(sizeof x), sizeof x);
-  return x;
-}
-template <typename T>
-void put(void* data, int64_t i, T x) {
-  std::memcpy(static_cast<char*>(data) + i * int64_t(sizeof x), &x, sizeof x);
-}
-
-uint16_t bf16(double x) {
-  uint32_t bits;
-  const auto single = float(x);
-  std::memcpy(&bits, &single, sizeof bits);
-  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
 double of_bf16(uint16_t bits) {
   const uint32_t word = uint32_t(bits) << 16;
   return double(at<float>(&word, 0));
