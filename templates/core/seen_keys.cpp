@@ -22,13 +22,13 @@ template <typename F>
 double mean_of_tiles(const Attention& p, const RowTile& tile, const F& f) {
   const int64_t tiles = ceil_div(p.at_queries * tile.group, tile.rows),
                 count = std::min(tiles, kSampledTiles);
-  double sum = 0;
+  int64_t sum = 0;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t row = i * tiles / count * tile.rows;
     const auto [from, to] = keys_of_tokens(p, row / tile.group, (row + tile.rows - 1) / tile.group);
     sum += f(from, to);
   }
-  return sum / double(count);
+  return double(sum) / double(count);
 }
 
 } // namespace
@@ -53,15 +53,13 @@ int64_t RowTile::most_keys(const Attention& p) const {
 }
 
 double RowTile::mean_keys(const Attention& p, int64_t block) const {
-  return mean_of_tiles(p, *this, [&](int64_t from, int64_t to) {
-    return double(std::max<int64_t>(0, to - from / block * block));
-  });
+  return mean_of_tiles(p, *this,
+                       [&](int64_t from, int64_t to) { return to > from ? to - from / block * block : 0; });
 }
 
 double RowTile::mean_key_blocks(const Attention& p, int64_t block) const {
-  return mean_of_tiles(p, *this, [&](int64_t from, int64_t to) {
-    return double(to > from ? ceil_div(to, block) - from / block : 0);
-  });
+  return mean_of_tiles(
+      p, *this, [&](int64_t from, int64_t to) { return to > from ? ceil_div(to, block) - from / block : 0; });
 }
 
 } // namespace deepgen

@@ -142,7 +142,7 @@ TEST(AttentionWindow, TilesSeeWhatTheirRowsSee) {
       const RowTile tile{rows, group};
       constexpr int64_t kBlock = 16;
       int64_t most = 0, tiles = 0, most_tokens_of = 0;
-      double met = 0, blocks = 0;
+      int64_t met = 0, blocks = 0;
       for (int64_t row = 0; row < queries * group; row += rows, ++tiles) {
         int64_t from = keys, to = 0;
         const int64_t last = std::min(row + rows, queries * group) - 1;
@@ -152,8 +152,8 @@ TEST(AttentionWindow, TilesSeeWhatTheirRowsSee) {
             if (sees(p, t, j)) from = std::min(from, j), to = std::max(to, j + 1);
         if (from >= to) continue;
         most = std::max(most, to - from);
-        met += double(to - from / kBlock * kBlock),
-            blocks += double((to + kBlock - 1) / kBlock - from / kBlock);
+        met += to - from / kBlock * kBlock;
+        blocks += (to + kBlock - 1) / kBlock - from / kBlock;
       }
       SCOPED_TRACE(p.key() + " " + std::to_string(rows) + " " + std::to_string(group));
       EXPECT_GE(tile.tokens(p), most_tokens_of);
@@ -166,8 +166,8 @@ TEST(AttentionWindow, TilesSeeWhatTheirRowsSee) {
         else
           EXPECT_NEAR(found, exact, 0.15 * exact + 0.5);
       };
-      close(tile.mean_keys(p, kBlock), met / double(tiles));
-      close(tile.mean_key_blocks(p, kBlock), blocks / double(tiles));
+      close(tile.mean_keys(p, kBlock), double(met) / double(tiles));
+      close(tile.mean_key_blocks(p, kBlock), double(blocks) / double(tiles));
     }
 }
 
