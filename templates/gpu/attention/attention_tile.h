@@ -47,6 +47,10 @@ struct AttentionTile {
   std::pair<int64_t, int64_t> blocks() const;
   int64_t
   tuned_blocks(const Attention&) const; ///< of all entries and heads of the tuned call, without splits
+  /// Keys that a block of the tuned call sees at most.
+  int64_t tuned_keys(const Attention&) const;
+  /// Keys of blocks of keys that it goes over at most: a window may begin, and end, anywhere in one.
+  int64_t tuned_span(const Attention&) const;
   /// Blocks of keys that a block of the tuned call goes over, on average.
   double tuned_key_blocks(const Attention&) const;
   int64_t workspace(const Attention&) const; ///< bytes

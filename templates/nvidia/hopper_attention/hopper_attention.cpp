@@ -81,7 +81,7 @@ const Rule<Index, Point> kRules[] = {
               " rows hold all " + text(x.most_rows()) +
               (x.most_rows() > x.p.at_queries ? " rows of the heads of a head of K" : " queries");
      }},
-    {kKeys, [](const Point& x) { return x.t.keys > kFewestKeys && x.t.keys / 2 >= x.p.at_keys; },
+    {kKeys, [](const Point& x) { return x.t.keys > kFewestKeys && x.t.keys / 2 >= x.t.tuned_keys(x.p); },
      [](const Point& x) { return "keys=" + text(x.t.keys) + " where half of it holds all keys already"; }},
     {kResident, [](const Point& x) { return x.t.threads * x.t.resident > 2048; },
      [](const Point& x) {
@@ -103,9 +103,10 @@ const Rule<Index, Point> kRules[] = {
               text(x.t.start_registers) + " registers that " + text(x.t.resident) + " blocks of " +
               text(x.t.threads) + " threads start with";
      }},
-    {kStages, [](const Point& x) { return x.t.stages > 2 && x.t.keys * (x.t.stages - 1) >= x.p.at_keys; },
+    {kStages,
+     [](const Point& x) { return x.t.stages > 2 && x.t.keys * (x.t.stages - 1) >= x.t.tuned_span(x.p); },
      [](const Point& x) {
-       return "stages=" + text(x.t.stages) + " hold more than the " + text(x.p.at_keys) + " keys";
+       return "stages=" + text(x.t.stages) + " hold more than the " + text(x.t.tuned_span(x.p)) + " keys";
      }},
     {kStages, [](const Point& x) { return x.t.shared > x.device.shared_block; },
      [](const Point& x) {

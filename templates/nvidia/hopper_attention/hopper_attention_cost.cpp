@@ -1,5 +1,6 @@
 // What a call of hopper_attention should take. Rates are nominal; the other constants are set by hand, none
 // is fitted: the search needs the order of configs only.
+#include "templates/core/seen_keys.h"
 #include "templates/core/sizes.h"
 #include "templates/nvidia/attention/mma_attention.h"
 #include "templates/nvidia/hopper_attention/hopper_attention.h"
@@ -78,15 +79,26 @@ struct Estimate {
     return kBox * double(boxes);
   }
 
+  /// A consumer leaves out blocks behind all that its rows see, not those before: the mean of what all rows
+  /// and its own see.
+  double window_blocks() const {
+    const double all = RowTile{t.rows, t.group}.mean_key_blocks(p, t.keys);
+    return t.consumers == 1 ? all : (all + RowTile{64, t.group}.mean_key_blocks(p, t.keys)) / 2;
+  }
+
   /// Of a block of rows, or of its part of the keys, on average.
   double key_blocks() const {
     const auto keys = double(p.at_keys), queries = double(p.at_queries), width = double(t.keys);
     const double seen = causal() ? std::max(1.0, keys - std::min(keys, queries) / 2) : keys;
     const double edge = causal() ? ((double(t.rows) + 64) / double(t.group) / 2 + width) / 2 : 0;
-    const double blocks =
-        std::min(std::ceil(keys / width), causal() ? (seen + edge) / width : std::ceil(keys / width));
+    const double blocks = p.windowed() ? window_blocks()
+                                       : std::min(std::ceil(keys / width),
+                                                  causal() ? (seen + edge) / width : std::ceil(keys / width));
     const double own = t.splits > 1 ? std::ceil(blocks / double(t.splits)) : blocks;
-    return own + kMasked * (causal() ? std::ceil(double(t.rows) / double(t.group) / width) : 1);
+    const double end = std::ceil(double(t.rows) / double(t.group) / width); // of what rows see, in blocks
+    if (p.windowed())
+      return own + kMasked * std::min(own, (p.at_left >= 0 ? end : 0) + (p.at_right >= 0 ? end : 0));
+    return own + kMasked * (causal() ? end : 1);
   }
 
   double seconds() const {
