@@ -210,6 +210,7 @@ int finalize_graph(Desc& d) {
             known.at(t->one<int64_t>(906)) != t.get())
           return refuse(bad, "two tensors of one id");
   }
+  last_graph() = d.graph;
   const std::string why = fault_of(d.graph);
   return why.empty() ? success : refuse(pattern, why);
 }
@@ -225,6 +226,9 @@ int finalize(Desc& d) {
   if (d.kind == OPERATIONGRAPH) return finalize_graph(d);
   if (d.kind == ENGINEHEUR) {
     d.graph = d.other(201).graph;
+    const std::vector<int>& outs = state().narrow_outs;
+    if (is_narrow(d.graph) && std::find(outs.begin(), outs.end(), last_of(d.graph).out.type) == outs.end())
+      return decline(pattern, "no engine writes such an output");
     const auto found = state().heuristic_results.find(d.one<int32_t>(200));
     return found == state().heuristic_results.end() ? success
                                                     : decline(found->second, "no engine for this pattern");
@@ -304,6 +308,11 @@ bool is_workspace(void* p, int64_t bytes) {
 State& fake_cudnn::state() {
   static State state;
   return state;
+}
+
+std::vector<Operation>& fake_cudnn::last_graph() {
+  static std::vector<Operation> graph;
+  return graph;
 }
 
 void fake_cudnn::reset() {
@@ -412,7 +421,7 @@ int cudnnBackendExecute(void* handle, void* plan, void* pack) {
     return refuse(bad, "no workspace for a plan that needs one");
   return fake_hip::enqueue(
       current_stream, kSeconds,
-      [run = prepared(p->graph, pointers, p->config.factor)]() mutable { return run(), int(success); });
+      [run = prepared(p->graph, pointers, p->config)]() mutable { return run(), int(success); });
 }
 
 } // extern "C"

@@ -94,7 +94,7 @@ enum class CudnnElement : int {
 };
 
 /// cudnnDataType_t
-enum class CudnnType : int { f32 = 0, f16 = 2, i32 = 4, bf16 = 9, boolean = 11 };
+enum class CudnnType : int { f32 = 0, f16 = 2, i32 = 4, bf16 = 9, boolean = 11, e4m3 = 12 };
 /// cudnnPointwiseMode_t; select: x where t is true, else b
 enum class CudnnPointwise : int {
   add = 0,
@@ -109,7 +109,7 @@ enum class CudnnPointwise : int {
   select = 601
 };
 /// cudnnReduceTensorOp_t
-enum class CudnnReduction : int { add = 0, max = 3 };
+enum class CudnnReduction : int { add = 0, max = 3, max_magnitude = 4 };
 /// cudnnBackendHeurMode_t
 enum class CudnnHeuristic : int { fallback = 2, a = 3 };
 
