@@ -53,4 +53,14 @@ void add_vendor_call(ContestResult& r, const Problem& problem, const std::string
   if (facts) add(*facts, {"openblas", version_of(baseline), "", "", 0, ""}, why_no_call(problem, "cpu"));
 }
 
+std::vector<std::string> vendor_notes(const cuda::Vendor& v) {
+  std::vector<std::string> notes;
+  if (!v.why_not.empty()) notes.push_back("no vendor baseline: " + v.why_not);
+  if (!v.left_out.empty() && !v.algorithms.empty())
+    notes.push_back(v.name + ": " + std::to_string(v.left_out.size()) + " of " +
+                    std::to_string(v.left_out.size() + v.algorithms.size()) + " configs left out, such as " +
+                    v.left_out.front());
+  return notes;
+}
+
 } // namespace deepgen

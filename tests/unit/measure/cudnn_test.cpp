@@ -3,6 +3,8 @@
 #include "tests/unit/measure/cudnn_fixture.h"
 
 #include "base/search/vendor_call.h"
+#include "measure/commands/sized_field.h"
+#include "measure/commands/vendor_facts.h"
 #include "measure/values/attention/attention_truth.h"
 #include "measure/vendor/gpu/vendor_product.h"
 
@@ -159,6 +161,8 @@ TEST_F(Cudnn, ConfigsThatDoNotServeAreLeftOutInTheLibrarysWords) {
   EXPECT_EQ(v.left_out[1],
             "engine 2: cuDNN status 5000 (CUDNN_STATUS_NOT_SUPPORTED): it failed, in cudnnBackendExecute");
   EXPECT_EQ(v.left_out[2], "engine 3: needs a workspace of 65 MiB");
+  EXPECT_EQ(vendor_notes(v),
+            std::vector<std::string>{"cudnn 9.10.2: 3 of 4 configs left out, such as " + v.left_out[0]});
   expect_no_complaints("all");
   state().configs[kModeA].pop_back();
   EXPECT_EQ(asked(problem()).why_not,
@@ -274,6 +278,13 @@ TEST_F(Cudnn, IsEvidenceAndNothingThatAFunctionCalls) {
   EXPECT_EQ(baseline_of(Problem(problem()), device(), 1).why_not,
             "no library of the vendor's that is asked here computes attention")
       << "of AMD's";
+  const auto notes = [](bool vendor) {
+    return field_at(problem(), device(), 0, MeasureOptions(), vendor)->vendor_notes();
+  };
+  EXPECT_EQ(notes(true),
+            std::vector<std::string>{"no vendor baseline: no library of the vendor's that is asked "
+                                     "here computes attention"});
+  EXPECT_TRUE(notes(false).empty());
 }
 
 /// The fake is strict, or the tests above show nothing.
