@@ -18,6 +18,9 @@ void add_vendor_call(ContestResult&, const Problem&, const std::string& arch, co
 /// The same of the CPU's baseline: "openblas 0.3.21".
 void add_vendor_call(ContestResult&, const Problem&, const std::string& baseline);
 
+/// Where cuDNN is, and its version; or why it is of no use.
+std::string cudnn_text();
+
 /// Why there is no baseline, and how much of the library was left out: a line each.
 std::vector<std::string> vendor_notes(const cuda::Vendor&);
 

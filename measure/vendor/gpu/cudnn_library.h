@@ -128,6 +128,7 @@ struct CudnnLibrary {
 
   size_t number = 0;   ///< 91002
   std::string version; ///< "cudnn 9.10.2"
+  std::string file;    ///< that it is in; empty: it is not here
   std::string why_not; ///< not empty: it is not here, or of another interface
 
   /// Loads what DEEPGEN_CUDNN names, or else libcudnn.so.9 or libcudnn_graph.so.9. Throws HostFault.

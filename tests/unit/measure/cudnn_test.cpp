@@ -216,8 +216,10 @@ TEST_F(Cudnn, IsNotAskedForWhatItIsNotKnownToTake) {
 TEST_F(Cudnn, IsFoundByItsPathAndInVersionsThatAreKnown) {
   EXPECT_EQ(CudnnLibrary::open().version, "cudnn 9.10.2");
   EXPECT_EQ(CudnnLibrary::open().why_not, "");
+  EXPECT_EQ(cudnn_text(), FAKE_CUDNN ", cudnn 9.10.2");
   state().version = 8907;
   EXPECT_EQ(CudnnLibrary::open().why_not, "cudnn 8.9.7 is too old: 9.0 or later");
+  EXPECT_EQ(cudnn_text(), FAKE_CUDNN ", cudnn 8.9.7 is too old: 9.0 or later");
   state().version = 100100;
   EXPECT_EQ(CudnnLibrary::open().why_not, "cudnn 10.1.0 may have another interface: 9 is known here");
   setenv("DEEPGEN_CUDNN", "/none/libcudnn.so.9", 1);
