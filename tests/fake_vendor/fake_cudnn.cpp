@@ -226,9 +226,6 @@ int finalize(Desc& d) {
   if (d.kind == OPERATIONGRAPH) return finalize_graph(d);
   if (d.kind == ENGINEHEUR) {
     d.graph = d.other(201).graph;
-    const std::vector<int>& outs = state().narrow_outs;
-    if (is_narrow(d.graph) && std::find(outs.begin(), outs.end(), last_of(d.graph).out.type) == outs.end())
-      return decline(pattern, "no engine writes such an output");
     const auto found = state().heuristic_results.find(d.one<int32_t>(200));
     return found == state().heuristic_results.end() ? success
                                                     : decline(found->second, "no engine for this pattern");
@@ -260,6 +257,11 @@ int fill(void* elements, int64_t asked, int64_t there, int kind,
   return success;
 }
 
+bool is_served(const std::vector<Operation>& graph) {
+  const std::vector<int>& outs = state().narrow_outs;
+  return !is_narrow(graph) || std::find(outs.begin(), outs.end(), last_of(graph).out.type) != outs.end();
+}
+
 /// What is read, with its element.
 struct Answer {
   int element;
@@ -275,6 +277,8 @@ Answer answer_of(const Desc& d, int attribute, int64_t asked, void* elements) {
   };
   if (d.kind == ENGINEHEUR && attribute == 202) {
     const std::vector<Config>& all = state().configs[d.one<int32_t>(200)];
+    if (asked && !is_served(d.graph)) // as of 9.19: all are counted, and none is returned
+      return {BACKEND_DESCRIPTOR, 0, [] { return decline(success, "no engine writes such an output"); }};
     return {BACKEND_DESCRIPTOR, int64_t(all.size()), [&all, &d, asked, elements] {
               return fill(elements, asked, int64_t(all.size()), ENGINECFG,
                           [&](Desc& to, size_t i) { to.config = all[i], to.graph = d.graph; });

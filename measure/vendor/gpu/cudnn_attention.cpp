@@ -50,8 +50,12 @@ CudnnAttention::CudnnAttention(const Attention& p, const SlotValues& call, Type 
   for (CudnnHeuristic mode : {CudnnHeuristic::a, CudnnHeuristic::fallback}) try {
       ask(mode);
     } catch (const DriverError& e) { // the other mode may have some
-      if (why_none_ != e.what()) why_none_ += (why_none_.empty() ? "" : "; ") + std::string(e.what());
+      note_none(e.what());
     }
+}
+
+void CudnnAttention::note_none(const std::string& why) {
+  if (why_none_ != why) why_none_ += (why_none_.empty() || why.empty() ? "" : "; ") + why;
 }
 
 void CudnnAttention::ask(CudnnHeuristic mode) {
@@ -66,6 +70,7 @@ void CudnnAttention::ask(CudnnHeuristic mode) {
   for (int64_t i = 0; i < asked; ++i)
     raw.push_back(found.emplace_back(library_, CudnnKind::engine_config).get());
   const int64_t got = asked ? heuristic.read(results, CudnnElement::descriptor, asked, raw.data()) : 0;
+  if (!got) return note_none(library_.last_words()); // all that there are do not support the graph
   for (int64_t i = 0; i < std::min(got, asked); ++i) {
     std::string text = text_of(found[size_t(i)]);
     if (std::find(texts_.begin(), texts_.end(), text) != texts_.end()) continue; // of mode A, too
@@ -429,14 +434,16 @@ Vendor ask_cudnn(Bench::Ring& ring, const std::string& arch, uint64_t seed,
   std::optional<CudnnCheck> right;
   int number = 0;
   const auto refused = [&](Type out, const std::string& why) {
-    const std::string of = p.q == Type::e4m3 ? "out of " + to_string(out) + ": " : "";
-    v.why_not += (v.why_not.empty() ? "" : "; ") + of + why;
+    const bool told = p.q == Type::e4m3;
+    const std::string text =
+        told ? "out of " + to_string(out) + ": " + (why.empty() ? "it has no engine" : why) : why;
+    v.why_not += (v.why_not.empty() ? "" : "; ") + text;
   };
   for (Type out : cudnn_outs(p)) {
     try {
       const CudnnAttention attention(p, sets_of(ring).all().front(), out);
       if (!attention.configs()) {
-        if (!attention.why_none().empty()) refused(out, attention.why_none());
+        refused(out, attention.why_none());
         continue;
       }
       if (!right) right.emplace(ring, p, arch, seed);

@@ -95,6 +95,7 @@ private:
   void narrow_product(const Tensor& weights, const Tensor& v, const Tensor& out);
   void build(const SlotValues& call);
   void ask(CudnnHeuristic);
+  void note_none(const std::string& why);
   std::string text_of(const CudnnDescriptor& config) const;
 
   const CudnnLibrary& library_;

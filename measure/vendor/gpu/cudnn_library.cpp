@@ -127,10 +127,14 @@ void CudnnLibrary::check(int status, const std::string& call) const {
   if (status == 0) return;
   std::string text = "cuDNN status " + std::to_string(status);
   if (error_string) text += " (" + one_line(error_string(status)) + ")";
+  if (const std::string more = last_words(); !more.empty()) text += ": " + more;
+  throw DriverError(status, text, call);
+}
+
+std::string CudnnLibrary::last_words() const {
   char words[1024] = {};
   if (last_error_string) last_error_string(words, sizeof words - 1);
-  if (const std::string more = one_line(words); !more.empty()) text += ": " + more;
-  throw DriverError(status, text, call);
+  return one_line(words);
 }
 
 CudnnDescriptor::CudnnDescriptor(const CudnnLibrary& library, CudnnKind kind)

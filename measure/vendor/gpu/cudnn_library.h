@@ -137,6 +137,8 @@ struct CudnnLibrary {
   static const CudnnLibrary& of_process();
   /// Throws DriverError when `status` is not success, in the library's own words. `call`: what failed.
   void check(int status, const std::string& call) const;
+  /// What it says of its latest failure; empty: nothing, or it cannot say.
+  std::string last_words() const;
 };
 
 /// Owns a descriptor.
