@@ -7,6 +7,7 @@
 #include "measure/commands/compare.h"
 #include "measure/commands/environment.h"
 #include "measure/commands/run.h"
+#include "measure/commands/vendor_facts.h"
 #include "measure/commands/verify_linked.h"
 #include "measure/devices/devices.h"
 #include "measure/devices/rocm_libraries.h"
@@ -247,6 +248,12 @@ void add_rocm(CLI::App& app) {
   });
 }
 
+void add_cudnn(CLI::App& app) {
+  auto* sub = app.add_subcommand("cudnn", "Where cuDNN is found, the baseline of attention, in a line");
+  sub->footer("Example:\n  deepgen-measure cudnn");
+  sub->callback([] { std::printf("%-14s %s\n", "cuDNN", cudnn_text().c_str()); });
+}
+
 void add_worker(CLI::App& app, bool& id, int& status) {
   auto* sub = app.add_subcommand(
       "worker", "Measure for another host: one request by standard input, its answer by standard output");
@@ -279,6 +286,7 @@ int main(int argc, char** argv) {
   add_noise(app, noise_command);
   add_sandbox(app);
   add_rocm(app);
+  add_cudnn(app);
   bool worker_id = false;
   add_worker(app, worker_id, status);
   try {

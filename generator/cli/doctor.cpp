@@ -109,6 +109,9 @@ void check_nvml() {
 /// Nothing that every build needs. As a program with tuned kernels finds it, and as measurements do.
 void check_rocm() { check_measure("ROCm", show_rocm); }
 
+/// As measurements find it.
+void check_cudnn() { check_measure("cuDNN", show_cudnn); }
+
 void check_openblas() {
   const OpenedLibrary library = look_for({"libopenblas.so.0", "libopenblas.so"});
   auto config =
@@ -153,6 +156,7 @@ void add_doctor_command(CLI::App& app, CliContext& context) {
     check_ptxas();
     check_nvml();
     check_rocm();
+    check_cudnn();
     check_openblas();
     check_cache();
     good &= check_locks();

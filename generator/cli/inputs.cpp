@@ -76,6 +76,7 @@ Device probe_device(const std::string& arch) {
 void show_devices() { run_measure({"devices", "--list"}); }
 void show_sandbox() { run_measure({"sandbox"}); }
 void show_rocm() { run_measure({"rocm"}); }
+void show_cudnn() { run_measure({"cudnn"}); }
 
 std::set<std::string> read_verified(const std::string& path) {
   const Json json = parse_json(read_file(path), path);

@@ -23,6 +23,7 @@ int run_program(std::vector<std::string> words);
 void show_devices(); ///< prints what it finds attached, a line each
 void show_sandbox(); ///< prints what confines CPU candidates here
 void show_rocm();    ///< prints which of ROCm's libraries are found
+void show_cudnn();   ///< prints where cuDNN is found
 /// What `deepgen-measure verify -o` wrote: SHA-256 of kernels.
 std::set<std::string> read_verified(const std::string& path);
 /// Those of the kernels that a search vouches for, or that the sibling deepgen-measure finds right now: on

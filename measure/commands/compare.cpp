@@ -198,7 +198,7 @@ void compare(const CompareCommand& command) {
   Progress progress("compare");
   if (command.vendor) {
     for (Arm& arm : field.vendor_arms()) arms.push_back(std::move(arm));
-    if (!field.why_no_vendor().empty()) progress.summary("no vendor: " + field.why_no_vendor());
+    for (const std::string& note : field.vendor_notes()) progress.summary(note);
   }
   const auto r =
       full_race(arms, kFewestRounds, kMostRounds, stand.options(command.options.seconds), progress);

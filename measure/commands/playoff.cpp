@@ -246,11 +246,7 @@ Starters ask_vendor(FinalistSet& selection, const Device& device, PlayoffCommand
   if (command.options.vendor) {
     progress.live("asking the vendor's library");
     vendor = cuda::baseline_of(selection.finalists().front().file.problem, device, command.options.seed);
-    if (!vendor.why_not.empty()) progress.summary("no vendor baseline: " + vendor.why_not);
-    if (!vendor.left_out.empty() && !vendor.algorithms.empty())
-      progress.summary(vendor.name + ": " + std::to_string(vendor.left_out.size()) + " of " +
-                       std::to_string(vendor.left_out.size() + vendor.algorithms.size()) +
-                       " configs left out, such as " + vendor.left_out.front());
+    for (const std::string& note : vendor_notes(vendor)) progress.summary(note);
   }
   FinalsField field = expected_field(device, command.options);
   field.asking = 0, field.algorithms = vendor.algorithms.size(), field.vendor &= field.algorithms > 0;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 namespace deepgen {
 namespace {
@@ -54,6 +55,7 @@ private:
   Progress& progress_;
   std::vector<ArmResult>& samples_;
   RecordLog log_;
+  std::set<std::string> told_; ///< of the vendor
 
   void unstable(const std::string& why) {
     log_.stable = false;
@@ -264,6 +266,7 @@ private:
       const size_t chosen = finalist(part->record.sha256);
       const auto field = contest_.field(at, true);
       if (!field->vendor_name().empty()) log_.environment["vendor_name"] = field->vendor_name();
+      tell_vendor(*field, at);
       std::vector<Arm> arms = {field->kernel_arm(name(chosen), kernel(chosen))};
       const bool beside = contest_.has_default && !is_default(chosen) && log_.records[0].ok();
       if (beside) arms.push_back(field->kernel_arm(name(0), kernel(0)));
@@ -283,6 +286,12 @@ private:
       holdout.push_back(std::move(h));
     }
     log_.environment["points"] = to_json(holdout);
+  }
+
+  /// Most points have the same to say, and say it once.
+  void tell_vendor(const SizedField& field, const Sizes& at) {
+    for (const std::string& note : field.vendor_notes())
+      if (told_.insert(note).second) progress_.summary(sizes_text(contest_.problem, at) + ": " + note);
   }
 
   HeldOut held_out(const std::vector<ArmResult>& results, bool beside, size_t vendors) const {

@@ -1,5 +1,6 @@
 #include "measure/commands/sized_field.h"
 
+#include "measure/commands/vendor_facts.h"
 #include "measure/cpu/arms.h"
 #include "measure/gpu/cuda_bench.h"
 #include "measure/vendor/gpu/cuda_vendor.h"
@@ -20,7 +21,9 @@ public:
     return vendor_.arm ? std::vector<Arm>{vendor_.arm(*operands_)} : std::vector<Arm>();
   }
   std::string vendor_name() const override { return vendor_.name; }
-  std::string why_no_vendor() const override { return vendor_.why_not; }
+  std::vector<std::string> vendor_notes() const override {
+    return vendor_.why_not.empty() ? std::vector<std::string>() : std::vector{vendor_.why_not};
+  }
   std::optional<Arm> read_arm() override { return std::nullopt; }
   void complete(RaceOptions&, Heat) override {}
 
@@ -46,7 +49,7 @@ public:
     return arms;
   }
   std::string vendor_name() const override { return vendor_.algorithms.empty() ? "" : vendor_.name; }
-  std::string why_no_vendor() const override { return vendor_.why_not; }
+  std::vector<std::string> vendor_notes() const override { return deepgen::vendor_notes(vendor_); }
   std::optional<Arm> read_arm() override { return bench_.read_arm(); }
   void complete(RaceOptions& options, Heat heat) override {
     bench_.complete(options, heat == Heat::full    ? cuda::Bench::full_heat

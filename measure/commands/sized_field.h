@@ -27,8 +27,9 @@ public:
   virtual Arm kernel_arm(const std::string& name, const Kernel&) = 0;
   /// None where there is no vendor's library for it.
   virtual std::vector<Arm> vendor_arms() = 0;
-  virtual std::string vendor_name() const = 0;   ///< empty: none
-  virtual std::string why_no_vendor() const = 0; ///< empty: there is one, or it was not asked for
+  virtual std::string vendor_name() const = 0; ///< empty: none
+  /// What people are told of its library: lines; none where it was not asked for.
+  virtual std::vector<std::string> vendor_notes() const = 0;
   /// What the memory gives at best; nothing where the measurement has no kernel for that.
   virtual std::optional<Arm> read_arm() = 0;
   /// What a race on this device needs more.

@@ -1,6 +1,8 @@
 #include "measure/commands/vendor_facts.h"
 
 #include "base/search/vendor_call.h"
+#include "base/text/error.h"
+#include "measure/vendor/gpu/cudnn_library.h"
 
 namespace deepgen {
 namespace {
@@ -51,6 +53,26 @@ void add_vendor_call(ContestResult& r, const Problem& problem, const std::string
 void add_vendor_call(ContestResult& r, const Problem& problem, const std::string& baseline) {
   Json* facts = timed_vendor(r);
   if (facts) add(*facts, {"openblas", version_of(baseline), "", "", 0, ""}, why_no_call(problem, "cpu"));
+}
+
+std::string cudnn_text() {
+  try {
+    const cuda::CudnnLibrary library = cuda::CudnnLibrary::open();
+    if (library.file.empty()) return library.why_not + "; the vendor baseline of attention on NVIDIA GPUs";
+    return library.file + ", " + (library.why_not.empty() ? library.version : library.why_not);
+  } catch (const HostFault& e) { // for lack of memory too it is only said
+    return e.what();
+  }
+}
+
+std::vector<std::string> vendor_notes(const cuda::Vendor& v) {
+  std::vector<std::string> notes;
+  if (!v.why_not.empty()) notes.push_back("no vendor baseline: " + v.why_not);
+  if (!v.left_out.empty() && !v.algorithms.empty())
+    notes.push_back(v.name + ": " + std::to_string(v.left_out.size()) + " of " +
+                    std::to_string(v.left_out.size() + v.algorithms.size()) + " configs left out, such as " +
+                    v.left_out.front());
+  return notes;
 }
 
 } // namespace deepgen

@@ -110,6 +110,8 @@ int64_t first_beyond(Type type, const void* data, int64_t count, double most) {
     return first_bits_beyond(data, count, f16_of(float(most)));
   case Type::bf16:
     return first_bits_beyond(data, count, bf16_of(float(most)));
+  case Type::e4m3:
+    return first_bits_beyond(data, count, e4m3_of(most));
   default:
     return first_bits_beyond(data, count, bits_of(float(most)));
   }

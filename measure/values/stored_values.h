@@ -16,7 +16,7 @@ void encode(Type, double value, void* data, int64_t index);
 /// The same of many: elements [first, first + count) of an array of f32, f16, bf16 or e4m3.
 void decode(Type, const void* data, int64_t first, int64_t count, double* to);
 /// The first of `count` elements whose magnitude is above `most`, or that is no number; -1: there is none. Of
-/// f32, f16 and bf16.
+/// f32, f16, bf16 and e4m3.
 int64_t first_beyond(Type, const void* data, int64_t count, double most);
 
 } // namespace deepgen

@@ -10,15 +10,6 @@
 namespace fake_hip {
 namespace {
 
-/// OCP's: of e4m3 the largest code is NaN, of e5m2 the largest exponent is infinity and NaN; tests have
-/// neither.
-double small_float(unsigned bits, int fraction_bits, int bias) {
-  const int exponent = int(bits >> fraction_bits & ((1u << (7 - fraction_bits)) - 1));
-  const double fraction = double(bits & ((1u << fraction_bits) - 1)) / double(1u << fraction_bits);
-  const double x = exponent ? std::ldexp(1 + fraction, exponent - bias) : std::ldexp(fraction, 1 - bias);
-  return bits & 0x80 ? -x : x;
-}
-
 void store(void* data, int type, int64_t i, double x) {
   switch (type) {
   case r64f:

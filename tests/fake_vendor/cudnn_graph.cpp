@@ -10,10 +10,11 @@
 namespace fake_cudnn {
 namespace {
 
-using fake_hip::at, fake_hip::bf16, fake_hip::put;
+using fake_hip::at, fake_hip::bf16, fake_hip::e4m3, fake_hip::put;
 
 int64_t bytes_of(int type) {
-  return type == DATA_HALF || type == DATA_BFLOAT16 ? 2 : type == DATA_BOOLEAN ? 1 : 4;
+  if (type == DATA_HALF || type == DATA_BFLOAT16) return 2;
+  return type == DATA_BOOLEAN || type == DATA_FP8_E4M3 ? 1 : 4;
 }
 
 double of_bf16(uint16_t bits) {
@@ -21,12 +22,16 @@ double of_bf16(uint16_t bits) {
   return double(at<float>(&word, 0));
 }
 
+double of_e4m3(uint8_t bits) { return fake_hip::small_float(bits, 3, 7); }
+
 double load(const void* data, int type, int64_t i) {
   switch (type) {
   case DATA_HALF:
     return double(at<_Float16>(data, i));
   case DATA_BFLOAT16:
     return of_bf16(at<uint16_t>(data, i));
+  case DATA_FP8_E4M3:
+    return of_e4m3(at<uint8_t>(data, i));
   case DATA_INT32:
     return at<int32_t>(data, i);
   default:
@@ -36,6 +41,7 @@ double load(const void* data, int type, int64_t i) {
 void store(void* data, int type, int64_t i, double x) {
   if (type == DATA_HALF) return put(data, i, _Float16(float(x)));
   if (type == DATA_BFLOAT16) return put(data, i, bf16(x));
+  if (type == DATA_FP8_E4M3) return put(data, i, e4m3(x));
   put(data, i, float(x));
 }
 double rounded(int type, double x) {
@@ -44,6 +50,8 @@ double rounded(int type, double x) {
     return double(_Float16(float(x)));
   case DATA_BFLOAT16:
     return of_bf16(bf16(x));
+  case DATA_FP8_E4M3:
+    return of_e4m3(e4m3(x));
   case DATA_INT32:
     return std::trunc(x);
   case DATA_BOOLEAN:
@@ -104,7 +112,8 @@ std::string fault_of(const Operation& o) {
   for (const Tensor& t : o.in)
     if (o.kind == Operation::reduction ? !fits(o.out, t) : !fits(t, o.out)) return "sizes that do not match";
   if (o.kind == Operation::reduction)
-    return o.mode == REDUCE_ADD || o.mode == REDUCE_MAX ? "" : "an unknown reduction";
+    return o.mode == REDUCE_ADD || o.mode == REDUCE_MAX || o.mode == REDUCE_AMAX ? ""
+                                                                                 : "an unknown reduction";
   if (o.in.size() != inputs_of(o.mode))
     return "mode " + std::to_string(o.mode) + " with " + std::to_string(o.in.size()) + " inputs";
   if ((o.mode == POINTWISE_GEN_INDEX) != (o.axis >= 0 && o.axis < 4)) return "an axis, or none";
@@ -117,7 +126,7 @@ std::string fault_of(const Operation& o) {
   return "";
 }
 
-double computed(const Operation& o, double x, double b, double t) {
+double computed(const Operation& o, double x, double b, double t, const Config& config) {
   switch (o.mode) {
   case POINTWISE_ADD:
     return x + b;
@@ -134,7 +143,7 @@ double computed(const Operation& o, double x, double b, double t) {
   case POINTWISE_CMP_GT:
     return x > b;
   case POINTWISE_CMP_GE:
-    return x >= b;
+    return x + double(config.keys_beyond) >= b;
   case POINTWISE_BINARY_SELECT:
     return t != 0 ? x : b;
   default:
@@ -142,7 +151,20 @@ double computed(const Operation& o, double x, double b, double t) {
   }
 }
 
-Values run(const Operation& o, std::map<int64_t, Values>& known) {
+Values reduced(const Operation& o, Values& x) {
+  Values out = zeros(o.out);
+  if (o.mode == REDUCE_MAX) std::fill(out.x.begin(), out.x.end(), -std::numeric_limits<double>::infinity());
+  for_each(o.in[0].sizes, [&](Four i) {
+    const double one = x.at(i);
+    for (size_t k = 0; k < 4; ++k)
+      if (o.out.sizes[k] == 1) i[k] = 0;
+    double& y = out.at(i);
+    y = o.mode == REDUCE_ADD ? y + one : std::max(y, o.mode == REDUCE_AMAX ? std::fabs(one) : one);
+  });
+  return out;
+}
+
+Values run(const Operation& o, std::map<int64_t, Values>& known, const Config& config) {
   Values out = zeros(o.out);
   std::vector<Values*> in;
   for (const Tensor& t : o.in) in.push_back(&known.at(t.uid));
@@ -154,20 +176,14 @@ Values run(const Operation& o, std::map<int64_t, Values>& known) {
         sum += in[0]->at({i[0], i[1], i[2], k}) * in[1]->at({i[0], i[1] / group, k, i[3]});
       out.at(i) = rounded(o.out.type, sum);
     });
-  } else if (o.kind == Operation::reduction) {
-    const bool most = o.mode == REDUCE_MAX;
-    if (most) std::fill(out.x.begin(), out.x.end(), -std::numeric_limits<double>::infinity());
-    for_each(o.in[0].sizes, [&](Four i) {
-      const double x = in[0]->at(i);
-      for (size_t k = 0; k < 4; ++k)
-        if (o.out.sizes[k] == 1) i[k] = 0;
-      out.at(i) = most ? std::max(out.at(i), x) : out.at(i) + x;
-    });
-  } else
+  } else if (o.kind == Operation::reduction)
+    return reduced(o, *in[0]);
+  else
     for_each(o.out.sizes, [&](const Four& i) {
       const auto get = [&](size_t n) { return n < in.size() ? in[n]->get(i) : 0; };
-      out.at(i) = rounded(o.out.type, o.mode == POINTWISE_GEN_INDEX ? double(i[size_t(o.axis)])
-                                                                    : computed(o, get(0), get(1), get(2)));
+      out.at(i) =
+          rounded(o.out.type, o.mode == POINTWISE_GEN_INDEX ? double(i[size_t(o.axis)])
+                                                            : computed(o, get(0), get(1), get(2), config));
     });
   return out;
 }
@@ -200,8 +216,9 @@ std::string fault_of(const std::vector<Operation>& graph) {
     if (o.out.by_value || !made.insert(o.out.uid).second) return "an output that is one already";
     products += o.kind == Operation::product;
   }
-  if (products != 2 || graph.front().kind != Operation::product || graph.back().kind != Operation::product)
-    return "no attention: two products, the first and the last operation";
+  if (products != 2 || graph.front().kind != Operation::product) return "no attention: two products";
+  if (is_narrow(graph)) return fault_of_narrow(graph);
+  if (graph.back().kind != Operation::product) return "no attention: the second product is not its end";
   if (graph.back().in[0].type != graph.front().in[0].type) return "weights of another type than Q";
   return "";
 }
@@ -223,7 +240,7 @@ std::string fault_of(const std::vector<Operation>& graph, const std::map<int64_t
 }
 
 std::function<void()> prepared(const std::vector<Operation>& graph, const std::map<int64_t, void*>& pointers,
-                               double factor) {
+                               const Config& config) {
   std::map<int64_t, Values> known;
   for_tensors(graph, [&](const Tensor& t) {
     if (!t.by_value) return;
@@ -239,12 +256,13 @@ std::function<void()> prepared(const std::vector<Operation>& graph, const std::m
           for_each(t.sizes,
                    [&](const Four& i) { v.at(i) = load(pointers.at(t.uid), t.type, offset(t.strides, i)); });
         }
-      Values& out = values[o.out.uid] = run(o, values);
-      const bool last = &o == &graph.back();
+      Values& out = values[o.out.uid] = run(o, values, config);
+      const bool last = &o == &last_of(graph);
+      if (o.kind == Operation::reduction && !o.out.is_virtual) state().maxima.push_back(out.x.front());
       if (!o.out.is_virtual)
         for_each(o.out.sizes, [&](const Four& i) {
           store(pointers.at(o.out.uid), o.out.type, offset(o.out.strides, i),
-                out.at(i) * (last ? factor : 1));
+                out.at(i) * (last ? config.factor : 1));
         });
     }
   };

@@ -16,6 +16,7 @@ enum : int {
   DATA_INT32 = 4,
   DATA_BFLOAT16 = 9,
   DATA_BOOLEAN = 11,
+  DATA_FP8_E4M3 = 12,
   POINTWISE_ADD = 0,
   POINTWISE_MUL = 1,
   POINTWISE_DIV = 6,
@@ -27,7 +28,8 @@ enum : int {
   POINTWISE_GEN_INDEX = 501,
   POINTWISE_BINARY_SELECT = 601,
   REDUCE_ADD = 0,
-  REDUCE_MAX = 3
+  REDUCE_MAX = 3,
+  REDUCE_AMAX = 4
 };
 
 using Four = std::array<int64_t, 4>;
@@ -50,10 +52,17 @@ struct Operation {
 
 /// Why the library would take no such graph; empty when it would.
 std::string fault_of(const std::vector<Operation>&);
+/// Whether it multiplies 8-bit floats; and what else is wrong then.
+bool is_narrow(const std::vector<Operation>&);
+std::string fault_of_narrow(const std::vector<Operation>&);
+/// That was finalized last, whatever came of it.
+std::vector<Operation>& last_graph();
+/// The operation that writes out.
+const Operation& last_of(const std::vector<Operation>&);
 /// Why a call cannot be; empty when it can. `pointers`: by uid.
 std::string fault_of(const std::vector<Operation>&, const std::map<int64_t, void*>& pointers);
 /// What a call does once its stream is there. Reads by-value tensors now.
 std::function<void()> prepared(const std::vector<Operation>&, const std::map<int64_t, void*>& pointers,
-                               double factor);
+                               const Config&);
 
 } // namespace fake_cudnn

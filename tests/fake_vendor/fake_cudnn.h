@@ -21,6 +21,7 @@ struct Config {
   int64_t workspace = 0;                   ///< bytes
   int plan_status = 0, execute_status = 0; ///< what finalizing a plan, and executing it, come to
   double factor = 1;                       ///< of out: another one than 1 is wrong
+  int64_t keys_beyond = 0;                 ///< that are seen ahead of a mask's end: any are wrong
   std::function<void()> executed = {};     ///< is called ahead of each execution
 };
 
@@ -28,10 +29,12 @@ struct State {
   size_t version = 91002;
   std::map<int, std::vector<Config>> configs; ///< by mode of the heuristic
   std::map<int, int> heuristic_results;       ///< by mode: finalizing it comes to this
+  std::vector<int> narrow_outs = {12}; ///< types of out that are served of e4m3: that itself, as on Hopper
   std::vector<std::string> complaints;
   int alive = 0;              ///< descriptors that are not destroyed
   std::vector<int> modes;     ///< of elementwise operations, of the graph that was made last
   std::vector<double> values; ///< by-value tensors of all calls
+  std::vector<double> maxima; ///< that calls have written of e4m3
 };
 State& state();
 /// Empties the record, and has two configs of mode A, of which the second one needs a workspace.

@@ -67,14 +67,15 @@ std::vector<AttentionComparison::Row> AttentionComparison::expected(const Attent
 }
 
 /// Of inputs whose values are in [-1, 1): weights that are rounded may sum up to a little more than 1.
-Verdict AttentionComparison::check_finite(const OutRow& out) const {
+Verdict AttentionComparison::check_finite(const OutRow& out, std::optional<Type> of) const {
+  const Type type = of.value_or(problem_.out);
   const double most = problem_.kv == Type::e4m3 ? 1 + 1.0 / 8 : 1 + 1.0 / 64;
   const TokenLayout& layout = inputs_.out_layout;
   for (int64_t r = 0; r < layout.rows(); ++r)
-    if (const int64_t c = first_beyond(problem_.out, out(r), layout.columns(), most); c >= 0)
+    if (const int64_t c = first_beyond(type, out(r), layout.columns(), most); c >= 0)
       return {"wrong",
               "out, row " + std::to_string(r) + " in memory, column " + std::to_string(c) + ": " +
-                  number_of(decoded(problem_.out, out(r), c)) + ", and no value is above 1",
+                  number_of(decoded(type, out(r), c)) + ", and no value is above 1",
               INFINITY};
   return {};
 }
@@ -86,8 +87,9 @@ std::string AttentionComparison::place(const char* operand, const Row& row) cons
          " keys at most)";
 }
 
-Verdict AttentionComparison::compare(const OutRow& out, const void* lse) const {
+Verdict AttentionComparison::compare(const OutRow& out, const void* lse, std::optional<Type> of) const {
   const Attention& p = problem_;
+  const Type type = of.value_or(p.out);
   Verdict worst;
   const auto note = [&](double error, const char* operand, const Row& row, double found, double expected) {
     if (error <= worst.error) return;
@@ -100,8 +102,8 @@ Verdict AttentionComparison::compare(const OutRow& out, const void* lse) const {
     const TokenLayout& layout = inputs_.out_layout;
     const char* data = out(layout.row(row.entry, row.token, row.head));
     for (int64_t d = 0; d < p.value_dim; ++d) {
-      const double found = decoded(p.out, data, layout.column(row.head) + d);
-      note(row.expected.error_of_out(p, d, found), "out", row, found, row.expected.value[size_t(d)]);
+      const double found = decoded(type, data, layout.column(row.head) + d);
+      note(row.expected.error_of_out(type, d, found), "out", row, found, row.expected.value[size_t(d)]);
     }
     if (!p.lse) continue;
     const double found = decoded(Type::f32, lse, inputs_.lse_index(p, row.entry, row.token, row.head));

@@ -7,6 +7,7 @@
 #include "measure/values/attention/attention_expected.h"
 
 #include <functional>
+#include <optional>
 
 namespace deepgen {
 
@@ -25,10 +26,10 @@ public:
 
   /// Where a row of out in memory is, by TokenLayout::row().
   using OutRow = std::function<const char*(int64_t row)>;
-  /// `lse`: null where the problem has none.
-  Verdict compare(const OutRow& out, const void* lse) const;
+  /// `lse`: null where the problem has none. `of`: out's type, where it is not the problem's.
+  Verdict compare(const OutRow& out, const void* lse, std::optional<Type> of = {}) const;
   /// Whether all that is written is a number, compared or not, and no greater than values are.
-  Verdict check_finite(const OutRow& out) const;
+  Verdict check_finite(const OutRow& out, std::optional<Type> of = {}) const;
   size_t rows() const { return rows_.size(); } ///< that are compared
 
 private:

@@ -43,10 +43,13 @@ double in_units(double found, double expected, double tolerance) {
 
 } // namespace
 
-double ExpectedAttention::error_of_out(const Attention& p, int64_t d, double found) const {
+double ExpectedAttention::error_of_out(Type out, int64_t d, double found) const {
   const double y = value[size_t(d)], dy = tolerance[size_t(d)];
-  const double half = p.out == Type::f16 ? 0x1p-11 : p.out == Type::bf16 ? 0x1p-8 : kAttentionUnit;
-  const double smallest = p.out == Type::f16 ? 0x1p-24 : FLT_MIN;
+  const double half = out == Type::f16    ? 0x1p-11
+                      : out == Type::bf16 ? 0x1p-8
+                      : out == Type::e4m3 ? 0x1p-4
+                                          : kAttentionUnit;
+  const double smallest = out == Type::f16 ? 0x1p-24 : out == Type::e4m3 ? 0x1p-10 : FLT_MIN;
   return in_units(found, y, dy == 0 && y == 0 ? 0 : dy + half * (std::fabs(y) + dy) + smallest);
 }
 
@@ -64,7 +67,8 @@ AttentionReference::AttentionReference(const Attention& p, const AttentionInputs
   if (how.weights == Type::f16) weight_unit_ = 0x1p-11, smallest_weight_ = 0x1p-25;
   if (how.weights == Type::e4m3) {
     dot_ = (8 + std::sqrt(double(p.head_dim)) / 8) * kNarrowUnit;
-    weight_unit_ = 0x1p-4 + kNarrowSteps * kNarrowUnit, smallest_weight_ = 0x1p-18;
+    weight_unit_ = 0x1p-4 + kNarrowSteps * kNarrowUnit;
+    smallest_weight_ = std::ldexp(0x1p-10, -how.greatest_weight); // half of the least number
   }
 }
 

@@ -6,7 +6,8 @@
 // rows_expected.h; these are the relative errors of the weights, which out's numerator and denominator have
 // each. Then comes the rounding to out's type. Tensor cores multiply weights of 16 bits: these round by 2^-8
 // (bf16), or 2^-11 and at least 2^-25 (f16). Of e4m3 they round by 2^-4 and at least 2^-18, as kernels make
-// the greatest one 2^8; and sums have 14 bits: a score's error is (8 + sqrt(D) / 8) 2^-14 |scale| ||q||
+// the greatest one 2^8 (AttentionArithmetic::greatest_weight); and sums have 14 bits: a score's error is (8 +
+// sqrt(D) / 8) 2^-14 |scale| ||q||
 // ||k||, and weights have one of 10 * 2^-14 more, as kernels add blocks of up to 256 keys in f32. gfx90a
 // takes subnormal f16 for zeros: a score's error is |scale|
 // (||q'|| ||k|| + ||q|| ||k'||) more, of norms of these elements alone, and an element of out may lack what
@@ -24,8 +25,9 @@ struct ExpectedAttention {
   std::vector<double> value, tolerance; ///< of out, ahead of its rounding
   double lse = 0, lse_tolerance = 0;
 
-  /// How far what a kernel stored is from that, in tolerances: above 1 it is wrong.
-  double error_of_out(const Attention&, int64_t d, double found) const;
+  /// How far what a kernel stored is from that, in tolerances: above 1 it is wrong. `out`: the type in which
+  /// it did.
+  double error_of_out(Type out, int64_t d, double found) const;
   double error_of_lse(double found) const;
 };
 
@@ -35,8 +37,9 @@ struct AttentionArithmetic {
   /// Of GPUs that the code is for: Kernel::target.
   static AttentionArithmetic of(const Attention&, const std::string& target);
 
-  Type weights; ///< to which weights are rounded where they multiply values
-  bool flushes; ///< subnormal f16 of operands may count as zeros
+  Type weights;            ///< to which weights are rounded where they multiply values
+  bool flushes;            ///< subnormal f16 of operands may count as zeros
+  int greatest_weight = 8; ///< of e4m3: the exponent of a row's greatest weight as it is rounded
   bool operator==(const AttentionArithmetic&) const = default;
 };
 

@@ -7,41 +7,32 @@
 #include <bit>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <utility>
 
 namespace deepgen::cuda {
 namespace {
 
-constexpr int64_t kAlignment = 16;    ///< bytes, of operands; cudnn-frontend has the same
-constexpr int64_t kMostKnobs = 128;   ///< of a config; 9.6 has 37 kinds
-constexpr size_t kInfinite = 91000;   ///< the version from which a masked score is -inf, not the lowest f32
-constexpr int64_t kDimensionUnit = 8; ///< elements
+constexpr int64_t kAlignment = 16;  ///< bytes, of operands; cudnn-frontend has the same
+constexpr int64_t kMostKnobs = 128; ///< of a config; 9.6 has 37 kinds
+constexpr size_t kInfinite = 91000; ///< the version from which a masked score is -inf, not the lowest f32
 
-CudnnType type_of(Type t) { return t == Type::f16 ? CudnnType::f16 : CudnnType::bf16; }
+CudnnType type_of(Type t) {
+  return t == Type::f16    ? CudnnType::f16
+         : t == Type::bf16 ? CudnnType::bf16
+         : t == Type::e4m3 ? CudnnType::e4m3
+                           : CudnnType::f32;
+}
 
-std::string none(const std::string& why) { return "cuDNN: none: " + why; }
+/// Behind a config's text: of e4m3 there are graphs with several types of out.
+std::string out_text(const Attention& p, Type out) {
+  return p.q == Type::e4m3 ? ", out of " + to_string(out) : "";
+}
 
 } // namespace
 
-std::string why_no_cudnn(const Attention& p) {
-  if (p.q == Type::e4m3 || p.kv == Type::e4m3)
-    return none("its attention of 8-bit floats has scales and maxima, which this one has not");
-  if ((p.q != Type::f16 && p.q != Type::bf16) || p.kv != p.q || p.out != p.q)
-    return none("its Q, K, V and out are of one type, f16 or bf16");
-  for (const auto& [has, what] : {std::pair{p.paged(), "pages of keys"},
-                                  {p.varlen, "entries of other lengths"},
-                                  {p.softcap, "capped scores"},
-                                  {p.sink, "sinks"},
-                                  {p.biased(), "biases"}})
-    if (has) return none(std::string("it is asked for dense calls alone, without ") + what);
-  if (p.head_dim % kDimensionUnit || p.value_dim % kDimensionUnit)
-    return none("its dimensions are multiples of 8");
-  if ((p.mask == AttentionMask::causal || p.mask == AttentionMask::window) && p.at_queries > p.at_keys)
-    return none("a mask that ends with the last key takes no more queries than keys");
-  return "";
-}
-
-CudnnAttention::CudnnAttention(const Attention& p, const SlotValues& call)
-    : library_(CudnnLibrary::of_process()), p_(p) {
+CudnnAttention::CudnnAttention(const Attention& p, const SlotValues& call, Type out)
+    : library_(CudnnLibrary::of_process()), p_(p), out_(out) {
   static void* const one = [this] { // for all graphs of the process
     void* handle = nullptr;
     library_.check(library_.create(&handle), "cudnnCreate");
@@ -59,8 +50,12 @@ CudnnAttention::CudnnAttention(const Attention& p, const SlotValues& call)
   for (CudnnHeuristic mode : {CudnnHeuristic::a, CudnnHeuristic::fallback}) try {
       ask(mode);
     } catch (const DriverError& e) { // the other mode may have some
-      if (why_none_ != e.what()) why_none_ += (why_none_.empty() ? "" : "; ") + std::string(e.what());
+      note_none(e.what());
     }
+}
+
+void CudnnAttention::note_none(const std::string& why) {
+  if (why_none_ != why) why_none_ += (why_none_.empty() || why.empty() ? "" : "; ") + why;
 }
 
 void CudnnAttention::ask(CudnnHeuristic mode) {
@@ -75,6 +70,7 @@ void CudnnAttention::ask(CudnnHeuristic mode) {
   for (int64_t i = 0; i < asked; ++i)
     raw.push_back(found.emplace_back(library_, CudnnKind::engine_config).get());
   const int64_t got = asked ? heuristic.read(results, CudnnElement::descriptor, asked, raw.data()) : 0;
+  if (!got) return note_none(library_.last_words()); // all that there are do not support the graph
   for (int64_t i = 0; i < std::min(got, asked); ++i) {
     std::string text = text_of(found[size_t(i)]);
     if (std::find(texts_.begin(), texts_.end(), text) != texts_.end()) continue; // of mode A, too
@@ -102,7 +98,7 @@ std::string CudnnAttention::text_of(const CudnnDescriptor& config) const {
     knobs[size_t(i)].read(CudnnAttribute::knob_value, CudnnElement::int64, 1, &value);
     text += (i ? ", " : ", knobs ") + std::to_string(kind) + "=" + std::to_string(value);
   }
-  return text;
+  return text + out_text(p_, out_);
 }
 
 CudnnAttention::Plan CudnnAttention::plan(size_t config) const {
@@ -123,6 +119,8 @@ void CudnnAttention::enqueue(const Plan& plan, const SlotValues& operands, Addre
   for (const Operand& x : operands_)
     uids.push_back(x.uid), pointers.push_back(reinterpret_cast<const void*>(operands[x.slot]));
   for (const Scalar& x : scalars_) uids.push_back(x.uid), pointers.push_back(&x.bits);
+  for (const Number& x : numbers_)
+    uids.push_back(x.uid), pointers.push_back(reinterpret_cast<const void*>(x.memory.address()));
   CudnnDescriptor pack(library_, CudnnKind::variant_pack);
   pack.set(CudnnAttribute::pack_uids, CudnnElement::int64, int64_t(uids.size()), uids.data());
   pack.set(CudnnAttribute::pack_pointers, CudnnElement::pointer, int64_t(pointers.size()), pointers.data());
@@ -201,18 +199,21 @@ CudnnAttention::Tensor CudnnAttention::pointwise(CudnnPointwise mode, CudnnType 
   return y;
 }
 
-CudnnAttention::Tensor CudnnAttention::reduce(CudnnReduction what, const Tensor& x) {
+CudnnAttention::Tensor CudnnAttention::reduce(CudnnReduction what, const Tensor& x, const Tensor& y) {
   CudnnDescriptor& how = descriptors_.emplace_back(library_, CudnnKind::reduction);
   how.set(CudnnAttribute::reduction_compute, CudnnElement::data_type, int32_t(CudnnType::f32));
   how.set(CudnnAttribute::reduction_operator, CudnnElement::reduction_operator, int32_t(what));
   how.finalize();
-  const Tensor y = between(CudnnType::f32, {x.sizes[0], x.sizes[1], x.sizes[2], 1});
   CudnnDescriptor& operation = operations_.emplace_back(library_, CudnnKind::reduction_operation);
   operation.set(CudnnAttribute::reduction_x, descriptor(x));
   operation.set(CudnnAttribute::reduction_y, descriptor(y));
   operation.set(CudnnAttribute::reduction_descriptor, how);
   operation.finalize();
   return y;
+}
+
+CudnnAttention::Tensor CudnnAttention::reduce_rows(CudnnReduction what, const Tensor& x) {
+  return reduce(what, x, between(CudnnType::f32, {x.sizes[0], x.sizes[1], x.sizes[2], 1}));
 }
 
 /// The scores where x is greater than b, or as great.
@@ -263,10 +264,10 @@ CudnnAttention::Tensor CudnnAttention::masked(Tensor scores, const SlotValues& c
 CudnnAttention::Tensor CudnnAttention::softmax(const Tensor& scores, const SlotValues& call) {
   const CudnnType f32 = CudnnType::f32;
   const auto like = [&](const Tensor& t) { return between(f32, t.sizes); };
-  const Tensor most = reduce(CudnnReduction::max, scores);
+  const Tensor most = reduce_rows(CudnnReduction::max, scores);
   const Tensor less = pointwise(CudnnPointwise::sub, f32, scores, {most}, like(scores));
   const Tensor powers = pointwise(CudnnPointwise::exp, f32, less, {}, like(scores));
-  const Tensor sum = reduce(CudnnReduction::add, powers);
+  const Tensor sum = reduce_rows(CudnnReduction::add, powers);
   const Tensor log = pointwise(CudnnPointwise::log, f32, sum, {}, like(sum));
   const auto stride = [&](deepgen_arg slot) { return int64_t(call[slot]); };
   const Tensor lse = p_.lse ? operand(DEEPGEN_ARG_LSE, f32, sum.sizes,
@@ -274,7 +275,8 @@ CudnnAttention::Tensor CudnnAttention::softmax(const Tensor& scores, const SlotV
                                        stride(DEEPGEN_ARG_LSE_TOKEN), 1})
                             : like(sum);
   pointwise(CudnnPointwise::add, f32, most, {log}, lse);
-  return pointwise(CudnnPointwise::div, f32, powers, {sum}, between(type_of(p_.q), scores.sizes));
+  return pointwise(CudnnPointwise::div, f32, powers, {sum},
+                   between(is_narrow() ? f32 : type_of(p_.q), scores.sizes));
 }
 
 void CudnnAttention::build(const SlotValues& call) {
@@ -283,7 +285,7 @@ void CudnnAttention::build(const SlotValues& call) {
   const auto stride = [&](int slot) { return int64_t(call[size_t(slot)]); };
   // From one token, head and entry to the next are slots that stand together.
   const auto rows = [&](deepgen_arg slot, deepgen_arg token, int64_t heads, int64_t tokens, int64_t columns) {
-    return operand(slot, type, {batch, heads, tokens, columns},
+    return operand(slot, slot == DEEPGEN_ARG_OUT ? type_of(out_) : type, {batch, heads, tokens, columns},
                    {stride(token + 2), stride(token + 1), stride(token), 1});
   };
   const Tensor q = rows(DEEPGEN_ARG_Q, DEEPGEN_ARG_Q_TOKEN, p_.heads, queries, p_.head_dim);
@@ -296,7 +298,12 @@ void CudnnAttention::build(const SlotValues& call) {
   scores = pointwise(CudnnPointwise::mul, CudnnType::f32, scores,
                      {scalar(CudnnType::f32, uint32_t(call[DEEPGEN_ARG_SCORE_SCALE]))},
                      between(CudnnType::f32, scores.sizes));
-  product(softmax(masked(scores, call), call), v, out);
+  if (is_narrow()) scores = descaled(scores, 1, 1);
+  const Tensor weights = softmax(masked(scores, call), call);
+  if (is_narrow())
+    narrow_product(weights, v, out);
+  else
+    product(weights, v, out);
 }
 
 namespace {
@@ -319,18 +326,17 @@ class CudnnCheck {
 public:
   CudnnCheck(const Bench::Ring& ring, const Attention& p, const std::string& arch, uint64_t seed)
       : ring_(ring), p_(p), call_(sets_of(ring).all().front()),
-        truth_(
-            attention_truth(p, timed(p), AttentionArithmetic::of(p, arch), most_attention_products, seed)) {
+        truth_(attention_truth(p, timed(p), cudnn_arithmetic(p, arch), most_attention_products, seed)) {
     const AttentionInputs& in = truth_->inputs;
     upload(call_[DEEPGEN_ARG_Q], in.q, bytes(in.q_layout, p.q));
     upload(call_[DEEPGEN_ARG_KEY], in.key, bytes(in.key_layout, p.kv));
     upload(call_[DEEPGEN_ARG_VALUE], in.value, bytes(in.value_layout, p.kv));
   }
 
-  /// Empty, or why its output is wrong.
-  std::string operator()(const std::function<void(const SlotValues&, Stream)>& enqueue) const {
+  /// Empty, or why its output, of `type`, is wrong.
+  std::string operator()(Type type, const std::function<void(const SlotValues&, Stream)>& enqueue) const {
     const TokenLayout& layout = truth_->inputs.out_layout;
-    const int64_t out_bytes = bytes(layout, p_.out),
+    const int64_t out_bytes = bytes(layout, type),
                   lse_bytes = truth_->inputs.lse_count(p_) * size_of(Type::f32);
     poison(call_[DEEPGEN_ARG_OUT], out_bytes);
     if (p_.lse) poison(call_[DEEPGEN_ARG_LSE], lse_bytes);
@@ -338,9 +344,9 @@ public:
     ring_.context().synchronize();
     const std::vector<char> out = download(call_[DEEPGEN_ARG_OUT], out_bytes),
                             lse = p_.lse ? download(call_[DEEPGEN_ARG_LSE], lse_bytes) : std::vector<char>();
-    const auto row = [&](int64_t r) { return out.data() + r * layout.ld() * size_of(p_.out); };
-    Verdict verdict = truth_->check.check_finite(row);
-    if (verdict.status == "ok") verdict = truth_->check.compare(row, lse.data());
+    const auto row = [&](int64_t r) { return out.data() + r * layout.ld() * size_of(type); };
+    Verdict verdict = truth_->check.check_finite(row, type);
+    if (verdict.status == "ok") verdict = truth_->check.compare(row, lse.data(), type);
     return verdict.status == "ok" ? "" : verdict.status + ": " + verdict.detail;
   }
 
@@ -379,7 +385,7 @@ std::string fault_of(const CudnnAttention& attention, size_t config, const Cudnn
     workspace = plan.workspace;
     if (workspace > vendor_workspace)
       return "needs a workspace of " + std::to_string(workspace >> 20) + " MiB";
-    return right([&](const SlotValues& operands, Stream stream) {
+    return right(attention.out(), [&](const SlotValues& operands, Stream stream) {
       attention.enqueue(plan, operands, workspace_of(plan.workspace), stream);
     });
   } catch (const DriverError& e) {
@@ -391,11 +397,24 @@ std::string fault_of(const CudnnAttention& attention, size_t config, const Cudnn
 
 /// In one line: the first reason stands for others.
 std::string why_no_engine(const Vendor& v) {
-  std::string text = v.name + " has no engine for this problem";
-  if (v.left_out.empty()) return text + (v.why_not.empty() ? "" : ": " + v.why_not);
-  text += ": " + v.left_out.front();
+  std::string text = v.name + " has no engine for this problem" + (v.why_not.empty() ? "" : ": " + v.why_not);
+  if (v.left_out.empty()) return text;
+  text += (v.why_not.empty() ? ": " : "; ") + v.left_out.front();
   return text +
          (v.left_out.size() > 1 ? ", and " + std::to_string(v.left_out.size() - 1) + " more left out" : "");
+}
+
+void try_configs(const CudnnAttention& attention, const CudnnCheck& right,
+                 const std::function<bool()>& may_try, Vendor& v) {
+  for (size_t i = 0; i < attention.configs(); ++i) {
+    Vendor::Algorithm a;
+    a.text = attention.text(i), a.library = VendorPlan::cudnn;
+    const std::string fault = may_try() ? fault_of(attention, i, right, a.workspace) : "crashes or hangs";
+    if (fault.empty())
+      v.algorithms.push_back(a);
+    else
+      v.left_out.push_back(a.text + ": " + fault);
+  }
 }
 
 } // namespace
@@ -409,31 +428,46 @@ Vendor ask_cudnn(Bench::Ring& ring, const std::string& arch, uint64_t seed,
   v.why_not = why_no_cudnn(p);
   if (v.why_not.empty()) v.why_not = library.why_not;
   if (!v.why_not.empty()) return v;
-  try {
-    const CudnnAttention attention(p, sets_of(ring).all().front());
-    const CudnnCheck right(ring, p, arch, seed);
-    for (size_t i = 0; i < attention.configs(); ++i) {
-      Vendor::Algorithm a;
-      a.text = attention.text(i), a.library = VendorPlan::cudnn;
-      const std::string fault =
-          may_try(int(i)) ? fault_of(attention, i, right, a.workspace) : "crashes or hangs";
-      if (fault.empty())
-        v.algorithms.push_back(a);
-      else
-        v.left_out.push_back(a.text + ": " + fault);
+  std::optional<CudnnCheck> right;
+  int number = 0;
+  const auto refused = [&](Type out, const std::string& why) {
+    const bool told = p.q == Type::e4m3;
+    const std::string text =
+        told ? "out of " + to_string(out) + ": " + (why.empty() ? "it has no engine" : why) : why;
+    v.why_not += (v.why_not.empty() ? "" : "; ") + text;
+  };
+  for (Type out : cudnn_outs(p)) {
+    try {
+      const CudnnAttention attention(p, sets_of(ring).all().front(), out);
+      if (!attention.configs()) {
+        refused(out, attention.why_none());
+        continue;
+      }
+      if (!right) right.emplace(ring, p, arch, seed);
+      try_configs(attention, *right, [&] { return may_try(number++); }, v);
+    } catch (const DriverError& e) {
+      if (e.sticky()) throw;
+      refused(out, e.what());
     }
-    v.why_not = attention.why_none();
-  } catch (const DriverError& e) {
-    if (e.sticky()) throw;
-    v.why_not = e.what();
+    if (v.algorithms.empty()) continue;
+    // Whoever reads its times is to know: fewer bytes are written.
+    if (out != p.out) v.name += " with out of " + to_string(out);
+    break;
   }
-  v.why_not = v.algorithms.empty() ? why_no_engine(v) : "";
+  if (v.algorithms.empty())
+    v.why_not = why_no_engine(v);
+  else if (!v.why_not.empty())
+    v.left_out.insert(v.left_out.begin(), std::exchange(v.why_not, ""));
   return v;
 }
 
 Bench::EnqueueSet cudnn_call(const Vendor::Algorithm& algorithm, Bench::Ring& ring) {
   const AttentionSets& sets = sets_of(ring);
-  const auto attention = std::make_shared<CudnnAttention>(sets.problem(), sets.all().front());
+  const Attention& p = sets.problem();
+  Type out = p.out;
+  for (Type x : cudnn_outs(p))
+    if (algorithm.text.ends_with(out_text(p, x))) out = x;
+  const auto attention = std::make_shared<CudnnAttention>(p, sets.all().front(), out);
   size_t config = 0;
   while (config < attention->configs() && attention->text(config) != algorithm.text) ++config;
   if (config == attention->configs())

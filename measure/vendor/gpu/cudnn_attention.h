@@ -3,10 +3,12 @@
 //
 // The graph is that of cudnn-frontend for versions of cuDNN before 9.21, which later ones take, too: product,
 // scale, mask by indices, maximum, difference, exponential, sum, quotient, product. The one descriptor of
-// attention that 9.13 brought has masks since 9.21 alone.
+// attention that 9.13 brought has masks since 9.21 alone. Of 8-bit floats there are more operations:
+// cudnn_fp8.cpp.
 #pragma once
 
 #include "measure/gpu/cuda_ring.h"
+#include "measure/values/attention/attention_expected.h"
 #include "measure/vendor/gpu/cuda_vendor.h"
 #include "measure/vendor/gpu/cudnn_library.h"
 
@@ -18,19 +20,26 @@
 namespace deepgen::cuda {
 
 /// Why cuDNN is not asked for the call that the problem is tuned for: "cuDNN: none: ...", in words; empty
-/// where it is. It is asked for dense calls of f16 and bf16, with or without lse, under any mask.
+/// where it is. It is asked for dense calls of f16, bf16 and e4m3, with or without lse, under any mask.
 std::string why_no_cudnn(const Attention&);
+
+/// The types of out that it is asked for, one after the other until an engine serves: the problem's; of e4m3
+/// that itself, too, as all engines for it write that, and few another one.
+std::vector<Type> cudnn_outs(const Attention&);
+/// Of the products that its engines make.
+AttentionArithmetic cudnn_arithmetic(const Attention&, const std::string& arch);
 
 /// One graph, of the strides, scale and window of a call. Lives in a worker.
 class CudnnAttention {
 public:
-  /// Throws DriverError where the library takes no such graph.
-  CudnnAttention(const Attention&, const SlotValues& call);
+  /// `out`: one of cudnn_outs(). Throws DriverError where the library takes no such graph.
+  CudnnAttention(const Attention&, const SlotValues& call, Type out);
   CudnnAttention(const CudnnAttention&) = delete;
 
   /// What the heuristics return, mode A first, each once.
   size_t configs() const { return configs_.size(); }
-  /// "engine 5, knobs 24=3, 14=2", as the library numbers them.
+  Type out() const { return out_; }
+  /// "engine 5, knobs 24=3, 14=2", as the library numbers them; of e4m3 with ", out of bf16".
   const std::string& text(size_t config) const { return texts_[config]; }
   /// Where there are no configs, the library's words.
   const std::string& why_none() const { return why_none_; }
@@ -58,32 +67,45 @@ private:
     int64_t uid;
     uint32_t bits;
   };
+  struct Number { ///< of f32, in device memory
+    int64_t uid;
+    Memory memory;
+  };
 
   Tensor tensor(CudnnType, const Sizes4& sizes, const Sizes4& strides, bool is_virtual, bool by_value);
   Tensor operand(deepgen_arg, CudnnType, const Sizes4& sizes, const Sizes4& strides);
   Tensor between(CudnnType, const Sizes4& sizes); ///< virtual, dense
   Tensor scalar(CudnnType, uint32_t bits);
   Tensor number(float);
+  Tensor number_on_device(float);
   const CudnnDescriptor& descriptor(const Tensor& t) const { return tensors_[t.index]; }
 
   Tensor product(const Tensor& a, const Tensor& b, const Tensor& c);
   /// `others`: b, then t. `y`: what it becomes.
   Tensor pointwise(CudnnPointwise, CudnnType math, const Tensor& x, const std::vector<Tensor>& others,
                    const Tensor& y, int64_t axis = -1);
-  Tensor reduce(CudnnReduction, const Tensor& x);
+  Tensor reduce(CudnnReduction, const Tensor& x, const Tensor& y);
+  Tensor reduce_rows(CudnnReduction, const Tensor& x);
   Tensor masked(Tensor scores, const SlotValues& call);
   Tensor select(const Tensor& scores, CudnnPointwise, const Tensor& x, const Tensor& b);
   Tensor softmax(const Tensor& scores, const SlotValues& call);
+  bool is_narrow() const { return p_.q == Type::e4m3; }
+  Tensor times(const Tensor& x, float scale, const Tensor& y);
+  Tensor descaled(const Tensor& product, float a, float b);
+  void narrow_product(const Tensor& weights, const Tensor& v, const Tensor& out);
   void build(const SlotValues& call);
   void ask(CudnnHeuristic);
+  void note_none(const std::string& why);
   std::string text_of(const CudnnDescriptor& config) const;
 
   const CudnnLibrary& library_;
   const Attention p_;
+  const Type out_;
   void* handle_ = nullptr;
   std::deque<CudnnDescriptor> tensors_, descriptors_, operations_;
   std::vector<Operand> operands_;
-  std::deque<Scalar> scalars_;         ///< read when a plan is executed
+  std::deque<Scalar> scalars_; ///< read when a plan is executed
+  std::vector<Number> numbers_;
   std::vector<CudnnDescriptor> graph_; ///< one
   std::vector<CudnnDescriptor> configs_;
   std::vector<std::string> texts_;

@@ -32,6 +32,12 @@ bool find_calls(void* library, CudnnLibrary& c) {
   return complete;
 }
 
+std::string file_of(size_t (*call)()) {
+  Dl_info place = {};
+  dladdr(reinterpret_cast<const void*>(call), &place);
+  return place.dli_fname ? place.dli_fname : "";
+}
+
 /// 90602 -> 9.6.2; before 9: 8907 -> 8.9.7
 std::string version_text(size_t number) {
   const size_t major = number < 10000 ? 1000 : 10000;
@@ -102,7 +108,8 @@ CudnnLibrary CudnnLibrary::open() {
                                     : "no cuDNN here (libcudnn.so.9; DEEPGEN_CUDNN can name the file)");
   else if (!find(found.handle, version, "cudnnGetVersion"))
     c.why_not = "the library that DEEPGEN_CUDNN names, or libcudnn.so.9, has no cudnnGetVersion";
-  else if (c.number = version(), c.version = version_text(c.number); c.number < kOldest)
+  else if (c.number = version(), c.version = version_text(c.number), c.file = file_of(version);
+           c.number < kOldest)
     c.why_not = c.version + " is too old: 9.0 or later";
   else if (c.number >= kNext)
     c.why_not = c.version + " may have another interface: 9 is known here";
@@ -120,10 +127,14 @@ void CudnnLibrary::check(int status, const std::string& call) const {
   if (status == 0) return;
   std::string text = "cuDNN status " + std::to_string(status);
   if (error_string) text += " (" + one_line(error_string(status)) + ")";
+  if (const std::string more = last_words(); !more.empty()) text += ": " + more;
+  throw DriverError(status, text, call);
+}
+
+std::string CudnnLibrary::last_words() const {
   char words[1024] = {};
   if (last_error_string) last_error_string(words, sizeof words - 1);
-  if (const std::string more = one_line(words); !more.empty()) text += ": " + more;
-  throw DriverError(status, text, call);
+  return one_line(words);
 }
 
 CudnnDescriptor::CudnnDescriptor(const CudnnLibrary& library, CudnnKind kind)

@@ -94,7 +94,7 @@ enum class CudnnElement : int {
 };
 
 /// cudnnDataType_t
-enum class CudnnType : int { f32 = 0, f16 = 2, i32 = 4, bf16 = 9, boolean = 11 };
+enum class CudnnType : int { f32 = 0, f16 = 2, i32 = 4, bf16 = 9, boolean = 11, e4m3 = 12 };
 /// cudnnPointwiseMode_t; select: x where t is true, else b
 enum class CudnnPointwise : int {
   add = 0,
@@ -109,7 +109,7 @@ enum class CudnnPointwise : int {
   select = 601
 };
 /// cudnnReduceTensorOp_t
-enum class CudnnReduction : int { add = 0, max = 3 };
+enum class CudnnReduction : int { add = 0, max = 3, max_magnitude = 4 };
 /// cudnnBackendHeurMode_t
 enum class CudnnHeuristic : int { fallback = 2, a = 3 };
 
@@ -128,6 +128,7 @@ struct CudnnLibrary {
 
   size_t number = 0;   ///< 91002
   std::string version; ///< "cudnn 9.10.2"
+  std::string file;    ///< that it is in; empty: it is not here
   std::string why_not; ///< not empty: it is not here, or of another interface
 
   /// Loads what DEEPGEN_CUDNN names, or else libcudnn.so.9 or libcudnn_graph.so.9. Throws HostFault.
@@ -136,6 +137,8 @@ struct CudnnLibrary {
   static const CudnnLibrary& of_process();
   /// Throws DriverError when `status` is not success, in the library's own words. `call`: what failed.
   void check(int status, const std::string& call) const;
+  /// What it says of its latest failure; empty: nothing, or it cannot say.
+  std::string last_words() const;
 };
 
 /// Owns a descriptor.

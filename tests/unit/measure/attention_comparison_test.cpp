@@ -225,8 +225,8 @@ TEST(AttentionReference, SubnormalValuesMayBeLostWhereTheChipLosesThem) {
     const ExpectedAttention x =
         AttentionReference(p, in, AttentionArithmetic::of(p, target)).rows(0, 0, {{0, 0}})[0];
     EXPECT_EQ(x.value, (std::vector<double>{0x1p-15, 0x1p-13}));
-    EXPECT_LE(x.error_of_out(p, 0, 0x1p-15), 1);
-    return std::pair(x.error_of_out(p, 0, 0), x.error_of_out(p, 1, 0));
+    EXPECT_LE(x.error_of_out(p.out, 0, 0x1p-15), 1);
+    return std::pair(x.error_of_out(p.out, 0, 0), x.error_of_out(p.out, 1, 0));
   };
   EXPECT_LE(of("gfx90a").first, 1);
   EXPECT_GT(of("gfx90a").second, 1);
@@ -349,16 +349,16 @@ TEST(AttentionComparison, ALostKeyOfE4m3IsFound) {
   const auto wrong = AttentionReference(p, less, Type::e4m3).rows(0, 0, rows);
   double worst = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    EXPECT_LE(right[i].error_of_out(p, 0, right[i].value[0]), 1);
+    EXPECT_LE(right[i].error_of_out(p.out, 0, right[i].value[0]), 1);
     for (int64_t d = 0; d < p.value_dim; ++d)
-      worst = std::max(worst, right[i].error_of_out(p, d, wrong[i].value[size_t(d)]));
+      worst = std::max(worst, right[i].error_of_out(p.out, d, wrong[i].value[size_t(d)]));
     worst = std::max(worst, right[i].error_of_lse(wrong[i].lse));
   }
   EXPECT_GT(worst, 1);
 }
 
 TEST(StoredValues, TheFirstElementBeyondIsFound) {
-  for (Type type : {Type::f32, Type::f16, Type::bf16}) {
+  for (Type type : {Type::f32, Type::f16, Type::bf16, Type::e4m3}) {
     std::vector<char> data(size_t(1000 * size_of(type)), 0);
     EXPECT_EQ(first_beyond(type, data.data(), 1000, 1), -1);
     encode(type, -1, data.data(), 3);

@@ -1,23 +1,19 @@
 // cuDNN as a baseline of attention, with a strict fake of it on the fake HIP's memory that computes the
 // graphs which it is given: they compute what the problem says, and what does not is left out in words.
-#include "tests/unit/runtime/hip_devices.h"
+#include "tests/unit/measure/cudnn_fixture.h"
 
 #include "base/search/vendor_call.h"
-#include "fake_cudnn.h"
-#include "measure/devices/cuda_devices.h"
+#include "measure/commands/sized_field.h"
+#include "measure/commands/vendor_facts.h"
 #include "measure/values/attention/attention_truth.h"
-#include "measure/vendor/gpu/cudnn_attention.h"
 #include "measure/vendor/gpu/vendor_product.h"
 
-#include <cstdlib>
-#include <gtest/gtest.h>
 #include <limits>
 #include <set>
 
 namespace deepgen::cuda {
 namespace {
 
-namespace tests = deepgen::hip_tests;
 using enum Type;
 using fake_cudnn::state;
 
@@ -25,75 +21,42 @@ constexpr int kModeA = 3, kFallback = 2; ///< cudnnBackendHeurMode_t
 constexpr int kIndex = 501;              ///< CUDNN_POINTWISE_GEN_INDEX
 
 Attention problem(Type type = bf16, AttentionMask mask = AttentionMask::none) {
-  Attention p;
-  p.heads = 4, p.kv_heads = 2, p.head_dim = 32, p.value_dim = 16;
-  p.q = p.kv = p.out = type, p.mask = mask;
-  p.queries = 64, p.keys = 128;
-  p.at_batch = 2, p.at_queries = 13, p.at_keys = 37;
-  return p;
+  return cudnn_problem(type, mask);
 }
 
-class Cudnn : public ::testing::Test {
-protected:
-  void SetUp() override {
-    setenv("DEEPGEN_HIP_DRIVER", FAKE_HIP, 1);
-    setenv("DEEPGEN_CUDNN", FAKE_CUDNN, 1);
-    fake_hip::Device device = tests::mi300x();
-    device.memory = 200000; // for few sets of operands
-    fake_hip::reset({device});
-    fake_cudnn::reset();
-    use(Platform::hip);
-  }
-  void TearDown() override {
-    use(Platform::cuda);
-    setenv("DEEPGEN_CUDNN", FAKE_CUDNN, 1);
-  }
-
-  static Device device() { return devices(Platform::hip).at(0); }
-  static Vendor asked(const Attention& p) {
-    Bench bench(p, device(), 0, 1);
-    return ask_cudnn(bench.ring(), "sm_90a", 1);
-  }
-  static void expect_no_complaints(const std::string& of) {
-    for (const std::string& complaint : state().complaints) ADD_FAILURE() << complaint << " of " << of;
-    for (const std::string& complaint : fake_hip::state().complaints)
-      ADD_FAILURE() << complaint << " of " << of;
-  }
-
-  /// What the first config makes of a call with a window, and with another scale.
-  static Verdict verified(const Attention& p, int64_t left, int64_t right) {
-    AttentionShape shape;
-    shape.batch = p.at_batch, shape.queries = p.at_queries, shape.keys = p.at_keys;
-    shape.left = left, shape.right = right, shape.scale = 0.3;
-    const auto truth = attention_truth(p, shape, AttentionArithmetic(p.kv), most_attention_products, 7);
-    const AttentionInputs& in = truth->inputs;
-    Bench bench(p, device(), 0, 1);
-    const Context& context = bench.ring().context();
-    const auto copied = [](const PageBuffer& x, const TokenLayout& layout, Type type) {
-      Memory memory(size_t(layout.rows() * layout.columns() * size_of(type)));
-      check(driver()->cuMemcpyHtoD(memory.address(), x.data(), memory.bytes()), "copying");
-      return memory;
-    };
-    const Memory q = copied(in.q, in.q_layout, p.q), key = copied(in.key, in.key_layout, p.kv),
-                 value = copied(in.value, in.value_layout, p.kv),
-                 out(size_t(in.out_layout.rows() * in.out_layout.columns() * size_of(p.out))),
-                 lse(size_t(in.lse_count(p)) * sizeof(float));
-    const auto at = [](const Memory& m) { return reinterpret_cast<void*>(m.address()); };
-    AttentionCall call;
-    call.q = at(q), call.key = at(key), call.value = at(value), call.out = at(out);
-    call.lse = static_cast<float*>(at(lse));
-    call.q_layout = &in.q_layout, call.key_layout = &in.key_layout;
-    call.value_layout = &in.value_layout, call.out_layout = &in.out_layout, call.shape = &in.shape;
-    const SlotValues values = values_of(p, call);
-    const CudnnAttention attention(p, values);
-    attention.enqueue(attention.plan(0), values, 0, context.stream());
-    context.synchronize();
-    const auto row = [&](int64_t r) {
-      return static_cast<const char*>(at(out)) + r * in.out_layout.ld() * size_of(p.out);
-    };
-    return truth->check.compare(row, at(lse));
-  }
-};
+/// What the first config makes of a call with a window, and with another scale.
+Verdict verified(const Attention& p, int64_t left, int64_t right) {
+  AttentionShape shape;
+  shape.batch = p.at_batch, shape.queries = p.at_queries, shape.keys = p.at_keys;
+  shape.left = left, shape.right = right, shape.scale = 0.3;
+  const auto truth = attention_truth(p, shape, AttentionArithmetic(p.kv), most_attention_products, 7);
+  const AttentionInputs& in = truth->inputs;
+  Bench bench(p, Cudnn::device(), 0, 1);
+  const Context& context = bench.ring().context();
+  const auto copied = [](const PageBuffer& x, const TokenLayout& layout, Type type) {
+    Memory memory(size_t(layout.rows() * layout.columns() * size_of(type)));
+    check(driver()->cuMemcpyHtoD(memory.address(), x.data(), memory.bytes()), "copying");
+    return memory;
+  };
+  const Memory q = copied(in.q, in.q_layout, p.q), key = copied(in.key, in.key_layout, p.kv),
+               value = copied(in.value, in.value_layout, p.kv),
+               out(size_t(in.out_layout.rows() * in.out_layout.columns() * size_of(p.out))),
+               lse(size_t(in.lse_count(p)) * sizeof(float));
+  const auto at = [](const Memory& m) { return reinterpret_cast<void*>(m.address()); };
+  AttentionCall call;
+  call.q = at(q), call.key = at(key), call.value = at(value), call.out = at(out);
+  call.lse = static_cast<float*>(at(lse));
+  call.q_layout = &in.q_layout, call.key_layout = &in.key_layout;
+  call.value_layout = &in.value_layout, call.out_layout = &in.out_layout, call.shape = &in.shape;
+  const SlotValues values = values_of(p, call);
+  const CudnnAttention attention(p, values, p.out);
+  attention.enqueue(attention.plan(0), values, 0, context.stream());
+  context.synchronize();
+  const auto row = [&](int64_t r) {
+    return static_cast<const char*>(at(out)) + r * in.out_layout.ld() * size_of(p.out);
+  };
+  return truth->check.compare(row, at(lse));
+}
 
 TEST_F(Cudnn, ComputesWhatTheProblemSays) {
   for (Type type : {f16, bf16})
@@ -224,6 +187,8 @@ TEST_F(Cudnn, ConfigsThatDoNotServeAreLeftOutInTheLibrarysWords) {
   EXPECT_EQ(v.left_out[1],
             "engine 2: cuDNN status 5000 (CUDNN_STATUS_NOT_SUPPORTED): it failed, in cudnnBackendExecute");
   EXPECT_EQ(v.left_out[2], "engine 3: needs a workspace of 65 MiB");
+  EXPECT_EQ(vendor_notes(v),
+            std::vector<std::string>{"cudnn 9.10.2: 3 of 4 configs left out, such as " + v.left_out[0]});
   expect_no_complaints("all");
   state().configs[kModeA].pop_back();
   EXPECT_EQ(asked(problem()).why_not,
@@ -261,7 +226,6 @@ TEST_F(Cudnn, IsNotAskedForWhatItIsNotKnownToTake) {
   const auto names = [](const std::string& text, const char* what) {
     return text.find(what) != std::string::npos;
   };
-  EXPECT_TRUE(names(why([](Attention& p) { p.q = p.kv = e4m3; }), "8-bit floats"));
   EXPECT_TRUE(names(why([](Attention& p) { p.q = p.kv = p.out = f32; }), "f16 or bf16"));
   EXPECT_TRUE(names(why([](Attention& p) { p.out = f32; }), "one type"));
   EXPECT_TRUE(names(why([](Attention& p) { p.page_size = 16; }), "pages"));
@@ -270,6 +234,7 @@ TEST_F(Cudnn, IsNotAskedForWhatItIsNotKnownToTake) {
   EXPECT_TRUE(names(why([](Attention& p) { p.sink = true; }), "sinks"));
   EXPECT_TRUE(names(why([](Attention& p) { p.bias = f32; }), "biases"));
   EXPECT_TRUE(names(why([](Attention& p) { p.head_dim = 36; }), "multiples of 8"));
+  EXPECT_TRUE(names(why([](Attention& p) { p.q = p.kv = e4m3, p.head_dim = 40; }), "multiples of 16"));
   EXPECT_TRUE(names(why([](Attention& p) { p.mask = AttentionMask::causal, p.at_queries = 38; }), "queries"));
   EXPECT_EQ(why_no_cudnn(problem(f16, AttentionMask::window)), "");
 }
@@ -277,8 +242,10 @@ TEST_F(Cudnn, IsNotAskedForWhatItIsNotKnownToTake) {
 TEST_F(Cudnn, IsFoundByItsPathAndInVersionsThatAreKnown) {
   EXPECT_EQ(CudnnLibrary::open().version, "cudnn 9.10.2");
   EXPECT_EQ(CudnnLibrary::open().why_not, "");
+  EXPECT_EQ(cudnn_text(), FAKE_CUDNN ", cudnn 9.10.2");
   state().version = 8907;
   EXPECT_EQ(CudnnLibrary::open().why_not, "cudnn 8.9.7 is too old: 9.0 or later");
+  EXPECT_EQ(cudnn_text(), FAKE_CUDNN ", cudnn 8.9.7 is too old: 9.0 or later");
   state().version = 100100;
   EXPECT_EQ(CudnnLibrary::open().why_not, "cudnn 10.1.0 may have another interface: 9 is known here");
   setenv("DEEPGEN_CUDNN", "/none/libcudnn.so.9", 1);
@@ -339,6 +306,13 @@ TEST_F(Cudnn, IsEvidenceAndNothingThatAFunctionCalls) {
   EXPECT_EQ(baseline_of(Problem(problem()), device(), 1).why_not,
             "no library of the vendor's that is asked here computes attention")
       << "of AMD's";
+  const auto notes = [](bool vendor) {
+    return field_at(problem(), device(), 0, MeasureOptions(), vendor)->vendor_notes();
+  };
+  EXPECT_EQ(notes(true),
+            std::vector<std::string>{"no vendor baseline: no library of the vendor's that is asked "
+                                     "here computes attention"});
+  EXPECT_TRUE(notes(false).empty());
 }
 
 /// The fake is strict, or the tests above show nothing.

@@ -30,7 +30,9 @@ public:
   }
   std::vector<Arm> vendor_arms() override { return {}; }
   std::string vendor_name() const override { return ""; }
-  std::string why_no_vendor() const override { return ""; }
+  std::vector<std::string> vendor_notes() const override {
+    return {"no vendor here", "left out at " + std::to_string(at_.m)};
+  }
   std::optional<Arm> read_arm() override { return std::nullopt; }
   void complete(RaceOptions& options, Heat) override { options.sample_seconds = 0.0002; }
 
@@ -132,12 +134,17 @@ TEST(RangedFinal, BordersAreFoundAtTheStep) {
   c.seconds = 3, c.options.most_rounds = 9;
   Progress progress("test");
   std::vector<ArmResult> samples;
+  ::testing::internal::CaptureStderr();
   const RecordLog log = run_ranged_contest(c, progress, samples);
+  const std::string said = ::testing::internal::GetCapturedStderr();
   const std::vector<Border> borders = borders_of(log.environment);
   ASSERT_EQ(borders.size(), 1u) << log.serialize();
   EXPECT_EQ(borders[0].before, "first");
   EXPECT_EQ(borders[0].after, "second");
   EXPECT_EQ(borders[0].first, 1025);
+  EXPECT_EQ(said,
+            "test: m=512: no vendor here\ntest: m=512: left out at 512\ntest: m=1000: left out at 1000\n"
+            "test: m=4096: left out at 4096\n");
 }
 
 /// The times of both follow nothing, so that no prediction can be right: a few sizes are measured after all,
