@@ -100,7 +100,6 @@ void race_in_worker(std::vector<Race>& races, size_t from, size_t to, std::vecto
     if (i > from) {
       free_all(races[i - 1]);
       entered = all_arms(race);
-      running.set(0);
       channel.send(race::to_json(race::Begun{int(i)}));
       set_deadline(race);
     }

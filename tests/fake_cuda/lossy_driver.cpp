@@ -21,7 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <malloc.h>
+#include <map>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
@@ -90,7 +90,8 @@ struct Config { // CUlaunchConfig
 };
 
 using Clock = std::chrono::steady_clock;
-size_t held = 0; ///< bytes of memory
+auto& memories = *new std::map<uint64_t, size_t>; ///< bytes of each; outlives whoever frees last
+size_t held = 0;
 int contexts = 0;
 bool capturing = false;
 Nodes captured;
@@ -174,14 +175,14 @@ int cuMemGetInfo_v2(size_t* free, size_t* total) {
   return call();
 }
 int cuMemAlloc_v2(uint64_t* address, size_t size) {
-  void* memory = std::aligned_alloc(4096, (size + 4095) / 4096 * 4096);
-  held += malloc_usable_size(memory);
-  return give(address, uint64_t(reinterpret_cast<uintptr_t>(memory)));
+  const auto memory =
+      uint64_t(reinterpret_cast<uintptr_t>(std::aligned_alloc(4096, (size + 4095) / 4096 * 4096)));
+  held += memories[memory] = size;
+  return give(address, memory);
 }
 int cuMemFree_v2(uint64_t address) {
-  void* memory = reinterpret_cast<void*>(uintptr_t(address));
-  held -= malloc_usable_size(memory);
-  std::free(memory);
+  held -= memories[address], memories.erase(address);
+  std::free(reinterpret_cast<void*>(uintptr_t(address)));
   return call();
 }
 int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t size) {

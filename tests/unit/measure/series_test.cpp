@@ -1,5 +1,6 @@
 // Series: races in one worker have the results of single ones, whatever happens to the worker.
 #include "base/text/error.h"
+#include "measure/race/race_track.h"
 #include "measure/race/series.h"
 #include "measure/race/two_regimes.h"
 
@@ -335,7 +336,7 @@ TEST_F(Serial, TheEndComesInTheMiddle) {
 
 /// A share of the time begins with its race, and goes on where the race is run again.
 TEST_F(Serial, ADeadlineCountsFromTheBeginningOfItsRace) {
-  constexpr double kShare = 30, kSlow = 1.2;
+  static constexpr double kShare = 30, kSlow = 1.2;
   const auto race = [&](size_t i) {
     Diary* const diary = diary_;
     const Mishap slow_crash = [diary](int) {
