@@ -145,13 +145,13 @@ private:
   std::vector<size_t> entered_;
   std::vector<ArmResult> results_;
   std::optional<Score> score_;
-  bool spared_ = false; ///< it is run again with the arm in which its worker was killed from elsewhere
+  bool spared_ = false; ///< a race is run again with the arm in which its worker was killed from elsewhere
   bool ended_ = false;
   const Running running_;
   Spent none_;
 
   void begin(size_t i) {
-    at_ = i, spared_ = false;
+    at_ = i;
     entered_ = all_arms(races_[i]);
     results_.assign(entered_.size(), {});
     set_deadline(races_[i]);

@@ -69,11 +69,12 @@ protected:
   Arm arm(int race, int number, const Mishap& mishap = {}) {
     Arm a;
     a.name = std::to_string(number);
-    a.make_in_regime = [=, diary = diary_](Regime regime) {
+    // Made in the worker, and owned by the arm, as a loaded kernel is.
+    a.make_in_regime = [=, diary = diary_,
+                        loaded = std::make_shared<std::shared_ptr<void>>()](Regime regime) {
       auto random = std::make_shared<std::mt19937_64>(race * 100 + number * 7 + int(regime));
-      const std::shared_ptr<void> kept(nullptr, [=](void*) { diary->note(race, -2); });
+      if (!*loaded) *loaded = std::shared_ptr<void>(nullptr, [=](void*) { diary->note(race, -2); });
       return Sampler{[=, count = std::make_shared<int>(0)] {
-                       (void)kept;
                        diary->note(race, number);
                        if (mishap) mishap(++*count);
                        std::normal_distribution<double> normal;
@@ -181,7 +182,7 @@ TEST_F(Serial, AFieldIsFreedBehindItsArmsAndBeforeTheNextRace) {
     if (e.pid == worker && (order.empty() || order.back() != one)) order.push_back(one);
   }
   const std::vector<std::pair<int, int>> expected = {{0, 0},  {0, -2}, {0, -1}, {1, 0},
-                                                     {1, -2}, {1, -1}, {2, 0},  {2, -2}};
+                                                     {1, -2}, {1, -1}, {2, 0}};
   EXPECT_EQ(order, expected) << "the last one ends with its process";
 }
 
@@ -208,7 +209,7 @@ protected:
           EXPECT_EQ(told_[i][k].rounds.size(), 4u) << i << ", " << k << told_[i][k].detail;
         }
     }
-    EXPECT_FALSE(told_[1][2].timed());
+    EXPECT_TRUE(told_[1][2].rounds.empty()) << "nothing that it said counts";
     EXPECT_EQ(diary_->workers_of(0).size(), 1u) << "what was told is not measured again";
     EXPECT_EQ(diary_->workers_of(1).size(), 2u);
     EXPECT_EQ(diary_->workers_of(1)[0], diary_->workers_of(0)[0]);
@@ -314,7 +315,9 @@ TEST_F(Harm, AWorkerKilledFromElsewhereRacesAgainOnceARace) {
 /// Where the end of all time comes in race 1: its samples count, and nobody behind it is to blame.
 TEST_F(Serial, TheEndComesInTheMiddle) {
   const double start = wall_seconds();
+  size_t asked = 0;
   const auto race = [&](size_t i) {
+    ++asked;
     RaceOptions o = options();
     o.end = start + 1.5;
     const Mishap slow = [](int sample) {
@@ -323,6 +326,7 @@ TEST_F(Serial, TheEndComesInTheMiddle) {
     return in_time(plan_full({arm(int(i), 0), arm(int(i), 1, i == 1 ? slow : Mishap())}, 9, 9, o));
   };
   EXPECT_EQ(run(4, race), 4u);
+  EXPECT_EQ(asked, 4u) << "planning may take long";
   EXPECT_LT(wall_seconds() - start, 15);
   EXPECT_EQ(told_[0][1].rounds.size(), 9u);
   EXPECT_GE(told_[1][0].rounds.size(), 1u) << "what has been sampled counts";
@@ -339,27 +343,29 @@ TEST_F(Serial, ADeadlineCountsFromTheBeginningOfItsRace) {
   static constexpr double kShare = 30, kSlow = 1.2;
   const auto race = [&](size_t i) {
     Diary* const diary = diary_;
-    const Mishap slow_crash = [diary](int) {
-      std::this_thread::sleep_for(std::chrono::duration<double>(kSlow));
+    const Mishap slow = [](int) { std::this_thread::sleep_for(std::chrono::duration<double>(kSlow)); };
+    const Mishap slow_crash = [=](int sample) {
+      slow(sample);
       if (diary->crashes++ == 0) std::abort();
     };
     Race r = in_time({}, kShare);
-    r.arms = {arm(int(i), 0), arm(int(i), 1, i == 1 ? slow_crash : Mishap())};
+    r.arms = {arm(int(i), 0, i == 0 ? slow : Mishap()), arm(int(i), 1, i == 2 ? slow_crash : Mishap())};
     r.options = options();
     r.strategy = [diary, i](race::Track& track, const std::vector<size_t>& entered, const RaceOptions&) {
       diary->note(int(i), 100 + int(entered.size()), track.left());
     };
     return r;
   };
-  EXPECT_EQ(run(3, race), 3u);
+  EXPECT_EQ(run(4, race), 4u);
   std::vector<double> left;
   for (int i = 0; i < diary_->count; ++i)
     if (const Diary::Entry& e = diary_->entries[i]; e.arm >= 100) left.push_back(e.left);
-  ASSERT_EQ(left.size(), 3u);
-  EXPECT_GT(left[0], kShare - kSlow) << "none of its own is used up";
-  EXPECT_LE(left[1], kShare - kSlow) << "the crash took some of its share";
-  EXPECT_GT(left[2], kShare - kSlow) << "but none of the next one's";
-  EXPECT_EQ(told_[1][1].failure, "crash");
+  ASSERT_EQ(left.size(), 4u);
+  EXPECT_LE(left[0], kShare - kSlow) << "it was slow to make its arms";
+  EXPECT_GT(left[1], kShare - kSlow) << "in the same worker, with a share of its own";
+  EXPECT_LE(left[2], kShare - kSlow) << "the crash took some of its share";
+  EXPECT_GT(left[3], kShare - kSlow) << "but none of the next one's";
+  EXPECT_EQ(told_[2][1].failure, "crash");
 }
 
 /// A round in which the device throttled is told of its own race, and repeated there.
@@ -436,7 +442,7 @@ TEST_F(Serial, StartsAreCounted) {
   EXPECT_EQ(spent.starts.count, 1);
   EXPECT_EQ(spent.further.count, 4);
   EXPECT_GE(spent.starts.seconds, 0.3);
-  EXPECT_GE(spent.further.seconds, 4 * 0.02);
+  EXPECT_GT(spent.further.seconds, 0);
   EXPECT_LE(spent.starts.seconds + spent.further.seconds, spent.making + 0.1);
 }
 
