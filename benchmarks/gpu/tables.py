@@ -37,7 +37,8 @@ def read_suite(path):
 
 
 def attention(name, _, types, heads, d, mask, options, page, call):
-    """As Attention::key() prints it. `types`: of Q, K, V and out, or of the three and then out's."""
+    """As Attention::key() prints it. `types`: of Q, K, V and out, or of the three and then out's. `mask`: with the keys that a
+    window shows to the left of a query's own."""
     q, out = (types.split("/") * 2)[:2]
     heads, kv = (heads.split("/") * 2)[:2]
     batch, queries, keys = map(int, call.split("x"))
@@ -50,7 +51,7 @@ def attention(name, _, types, heads, d, mask, options, page, call):
     bytes = batch * int(d) * (queries * int(heads) * (SIZES[q] + SIZES[out]) + 2 * keys * int(kv) * SIZES[q])
     return {"name": name, "flops": 4 * int(d) * int(heads) * batch * pairs, "bytes": bytes, "problem":
             f"attention heads={heads} kv_heads={kv} head_dim={d} value_dim={d} q={q} kv={q} out={out} mask={kind} "
-            f"queries={queries} keys={keys} options={options} " + (f"page={page} " if page != "0" else "") +
+            f"queries={queries} keys={keys} options={options} " + (f"page={page} " if page != "0" else "") + (f"window={window},0 " if window else "") +
             f"at_batch={batch} at_queries={queries} at_keys={keys}"}
 
 
