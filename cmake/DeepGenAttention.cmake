@@ -2,7 +2,7 @@
 #
 #   deepgen_add_attention(<target> [NAME f] HEADS q [kv] HEAD_DIM d [dv] TYPES q kv out QUERIES most KEYS most
 #                         [MASK none|causal|causal_top_left|window] [VARLEN] [PAGED size] [LSE] [SOFTCAP] [SINK] [BIAS type] [SPLIT_KEYS n]
-#                         [TUNE_AT <batch>x<queries>x<keys> ...] [WEIGHTS w ...] [KERNELS n]
+#                         [TUNE_AT <batch>x<queries>x<keys> ...] [TUNE_WINDOW left [right]] [WEIGHTS w ...] [KERNELS n]
 #                         [SEARCH ...] [SEARCH_FILE f] [BUDGET ...] [SLOTS n ...] [UNTUNED] [ARCHS ...] [NAMESPACE ns] [LOCK_FILE path]
 #                         [VENDORED])
 #
@@ -10,7 +10,8 @@
 # and out; dv defaults to d. TYPES: f32, f16, bf16 each, or e4m3 e4m3 and one of these. QUERIES and KEYS are the most of a batch entry: calls pass the batch and
 # up to these. TUNE_AT is the call that configs are timed at, such as 1x1024x1024; without it, a batch of 1 and at most 1024 queries
 # and 4096 keys. Of several, kernels share the calls: WEIGHTS says how often each is called, to the others, and KERNELS how many
-# kernels there are at most. MASK, VARLEN, PAGED, LSE, SOFTCAP, SINK, BIAS and SPLIT_KEYS: docs/attention.md. The other keywords are those of deepgen_add_gemm() (DeepGen.cmake).
+# kernels there are at most. TUNE_WINDOW is the window of these calls, with MASK window: keys before and behind a query's own; -1: no end,
+# which is the default of both, and 0 that of right beside left. MASK, VARLEN, PAGED, LSE, SOFTCAP, SINK, BIAS and SPLIT_KEYS: docs/attention.md. The other keywords are those of deepgen_add_gemm() (DeepGen.cmake).
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
@@ -71,6 +72,35 @@ macro(_deepgen_attention_points target)
     string(PREPEND at "at=")
   endif()
 endmacro()
+
+# Reads arg_TUNE_WINDOW and arg_MASK of the caller; sets `result` to that field of the key.
+function(_deepgen_attention_window target result)
+  set(${result} "" PARENT_SCOPE)
+  if(NOT DEFINED arg_TUNE_WINDOW)
+    return()
+  endif()
+  string(REPLACE ";" " " text "${arg_TUNE_WINDOW}")
+  set(form "TUNE_WINDOW <left> [<right>]: keys before and behind a query's own, each 0 to 16777216, or -1 for no end")
+  if(NOT arg_MASK STREQUAL "window")
+    _deepgen_fail(${target} TUNE_WINDOW "${text}" "is for functions whose mask has a window, and this one's is ${arg_MASK}" "with MASK window")
+  endif()
+  list(LENGTH arg_TUNE_WINDOW length)
+  if(length LESS 1 OR length GREATER 2)
+    _deepgen_fail(${target} TUNE_WINDOW "${text}" "has ${length} values" "one or two: ${form}")
+  endif()
+  foreach(end IN LISTS arg_TUNE_WINDOW)
+    if(NOT end MATCHES "^(-1|0|[1-9][0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?)$" OR end GREATER 16777216)
+      _deepgen_fail(${target} TUNE_WINDOW "${end}" "is no end of a window" "${form}")
+    endif()
+  endforeach()
+  list(APPEND arg_TUNE_WINDOW 0)
+  list(GET arg_TUNE_WINDOW 0 left)
+  list(GET arg_TUNE_WINDOW 1 right)
+  if("${left} ${right}" STREQUAL "-1 -1")
+    _deepgen_fail(${target} TUNE_WINDOW "${text}" "has no end" "an end of 0 or more, or no TUNE_WINDOW, which stands for no end")
+  endif()
+  set(${result} " window=${left},${right}" PARENT_SCOPE)
+endfunction()
 
 # From arg_* of the caller: what problem.json has of several calls, as of a range; empty of one.
 function(_deepgen_attention_points_json target result)
@@ -151,15 +181,16 @@ function(_deepgen_attention_key target result)
     _deepgen_check_word(${target} SPLIT_KEYS "${arg_SPLIT_KEYS}" 1 2 4 8 16 32 64)
     set(splits " splits=${arg_SPLIT_KEYS}")
   endif()
+  _deepgen_attention_window(${target} window)
   string(CONCAT key "attention heads=${heads} kv_heads=${kv_heads} head_dim=${head_dim} value_dim=${value_dim} q=${q} kv=${kv} "
-    "out=${out} mask=${arg_MASK} queries=${arg_QUERIES} keys=${arg_KEYS} options=${options}${bias}${page}${splits} ${at}")
+    "out=${out} mask=${arg_MASK} queries=${arg_QUERIES} keys=${arg_KEYS} options=${options}${bias}${page}${splits}${window} ${at}")
   set(${result} "${key}" PARENT_SCOPE)
 endfunction()
 
 function(deepgen_add_attention target)
   set(options UNTUNED VENDORED VARLEN LSE SOFTCAP SINK)
   set(singles NAME MASK BIAS PAGED SPLIT_KEYS QUERIES KEYS KERNELS NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
-  set(lists HEADS HEAD_DIM TYPES TUNE_AT WEIGHTS ARCHS SLOTS)
+  set(lists HEADS HEAD_DIM TYPES TUNE_AT TUNE_WINDOW WEIGHTS ARCHS SLOTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_attention)
   _deepgen_check_target_name("${target}")
   _deepgen_check_words(${target} "${options}" "${singles}" "${lists}" "${ARGN}" ${ARGC})

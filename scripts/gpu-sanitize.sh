@@ -2,7 +2,8 @@
 # Runs compute-sanitizer (memcheck, racecheck, initcheck, synccheck) over random configs, spread over the templates and the
 # types of A, on the attached GPU, in every case of `deepgen-measure verify`. Operands lie in allocations of their own size, so
 # that memcheck sees a read beside them. Beside small problems it takes large ones: K above 1200, or blocks in clusters.
-#   scripts/gpu-sanitize.sh <folder of deepgen and deepgen-measure> [<count>] [<seed>] [<count of large ones>]
+#   scripts/gpu-sanitize.sh <folder of deepgen and deepgen-measure> [<count>] [<seed>] [<count of large ones>] \
+#                            [<option of deepgen check-ptxas>...]   such as --op attention, with 0 large ones
 # Needs compute-sanitizer in PATH or in /usr/local/cuda/bin. Exits with 77 without it or without a GPU. Where gpu_test lies
 # in the folder too, it first shows that memcheck notices an illegal access of a worker.
 set -euo pipefail
@@ -10,6 +11,7 @@ bin=${1:?folder of deepgen and deepgen-measure}
 count=${2:-40}
 seed=${3:-1}
 large=${4:-8}
+chosen=("${@:5}")
 export PATH=$PATH:/usr/local/cuda/bin LC_ALL=C
 
 arch=$("$bin/deepgen-measure" devices --list | awk '$1 ~ /^sm_/ { print $1; exit }')
@@ -38,7 +40,8 @@ if [ -x "$bin/gpu_test" ]; then
 fi
 
 echo "== compiling for $arch"
-"$bin/deepgen" check-ptxas --arch "$arch" --count "$count" --seed "$seed" --largest 200 --most-flops 4e6 --max-rejected 1 --keep "$work"
+"$bin/deepgen" check-ptxas --arch "$arch" --count "$count" --seed "$seed" --largest 200 --most-flops 4e6 --max-rejected 1 --keep "$work" \
+  "${chosen[@]}"
 mapfile -t files < <(find "$work" -name '*.dgk' | sort)
 
 # A random problem seldom has a long loop and a small output, and few have clusters: of many samples those that do.

@@ -142,13 +142,60 @@ void check_splits(int64_t splits) {
                     "; for one that the search finds, leave out the field (SPLIT_KEYS)");
 }
 
+/// "127,0"
+std::string window_text(const Attention& p) {
+  return std::to_string(p.at_left) + "," + std::to_string(p.at_right);
+}
+
+void check_window(const Attention& p) {
+  const auto wrong = [&](const std::string& what, const std::string& where, const std::string& remedy) {
+    throw Error(what, "window=" + window_text(p), where, remedy);
+  };
+  if (p.mask != AttentionMask::window)
+    wrong("a window of a mask that has none", "mask=" + to_string(p.mask),
+          "mask=window, or leave out the field (TUNE_WINDOW)");
+  for (int64_t side : {p.at_left, p.at_right})
+    if (side < -1 || side > most_tokens)
+      wrong("an end of the window is out of range", std::to_string(side),
+            "each an integer from 0 to " + std::to_string(most_tokens) + ", or -1 for no end (TUNE_WINDOW)");
+  if (!p.windowed())
+    wrong("a window without an end", "", "leave out the field, which is the same (TUNE_WINDOW)");
+}
+
+void read_window(std::string_view text, Attention& p) {
+  const size_t comma = text.find(',');
+  if (comma == std::string_view::npos)
+    throw Error("'" + std::string(text) + "' is no window", "window", "", "<left>,<right>, such as 127,0");
+  p.at_left = KeyFields::number(text.substr(0, comma), "window");
+  p.at_right = KeyFields::number(text.substr(comma + 1), "window");
+  check_window(p);
+}
+
+/// How far from a query's number the keys are that it sees, in the call that it is tuned for: from `from` to
+/// before `to`, where there is such an end.
+struct SeenFrom {
+  std::optional<int64_t> from, to;
+  explicit SeenFrom(const Attention& p) {
+    const int64_t shift = p.mask == AttentionMask::causal_top_left ? 0 : p.at_keys - p.at_queries;
+    const bool window = p.mask == AttentionMask::window;
+    if (window && p.at_left >= 0) from = shift - p.at_left;
+    if (window && p.at_right >= 0) to = shift + p.at_right + 1;
+    if (!window && p.mask != AttentionMask::none) to = shift + 1;
+  }
+};
+
 /// Pairs of a query and a key that the call that it is tuned for looks at, of one head and entry.
 double seen_pairs(const Attention& p) {
-  const auto q = double(p.at_queries), k = double(p.at_keys);
-  if (p.mask == AttentionMask::causal) return q <= k ? q * k - q * (q - 1) / 2 : k * (k + 1) / 2;
-  if (p.mask == AttentionMask::causal_top_left)
-    return q <= k ? q * (q + 1) / 2 : k * (k + 1) / 2 + (q - k) * k;
-  return q * k;
+  const int64_t q = p.at_queries, k = p.at_keys;
+  // The sum of i up to before x, each no less than 0 and no more than k.
+  const auto ramp = [&](int64_t x) -> int64_t {
+    if (x <= 0) return 0;
+    return x <= k ? x * (x - 1) / 2 : k * (k - 1) / 2 + (x - k) * k;
+  };
+  const SeenFrom seen(p);
+  const int64_t ends = seen.to ? ramp(q + *seen.to) - ramp(*seen.to) : q * k;
+  const int64_t begins = seen.from ? ramp(q + *seen.from) - ramp(*seen.from) : 0;
+  return double(ends - begins);
 }
 
 } // namespace
@@ -178,8 +225,15 @@ Attention Attention::at(const Sizes& call) const {
 Attention Attention::alone(int64_t batch, int64_t most_queries, int64_t most_keys) const {
   Attention one = *this;
   one.calls.clear(), one.one_call = false;
+  one.at_left = one.at_right = -1;
   tune_for(one, {most_queries, most_keys, 1, batch});
   return one;
+}
+
+std::pair<int64_t, int64_t> Attention::seen_keys(int64_t query) const {
+  const SeenFrom seen(*this);
+  const auto clamped = [&](int64_t x) { return std::clamp<int64_t>(x, 0, at_keys); };
+  return {seen.from ? clamped(query + *seen.from) : 0, seen.to ? clamped(query + *seen.to) : at_keys};
 }
 
 double Attention::flops() const {
@@ -192,8 +246,10 @@ double Attention::most_work() const {
 }
 
 double Attention::bytes() const {
+  // Windows of neighbouring queries meet: those of all hold the keys from the first to the last.
+  const int64_t read = windowed() ? seen_keys(at_queries - 1).second - seen_keys(0).first : at_keys;
   const double rows_q = double(at_batch) * double(at_queries) * double(heads),
-               rows_k = double(at_batch) * double(at_keys) * double(kv_heads);
+               rows_k = double(at_batch) * double(read) * double(kv_heads);
   return rows_q * double(head_dim * size_of(q) + value_dim * size_of(out) + (lse ? 4 : 0)) +
          rows_k * double((head_dim + value_dim) * size_of(kv)) + (sink ? 4 * double(heads) : 0) +
          (bias ? double(heads) * seen_pairs(*this) * double(size_of(*bias)) : 0);
@@ -212,6 +268,7 @@ std::string Attention::key() const {
   if (bias) text += " bias=" + to_string(*bias);
   if (paged()) text += " page=" + std::to_string(page_size);
   if (splits) text += " splits=" + std::to_string(splits);
+  if (windowed()) text += " window=" + window_text(*this);
   if (ranged()) return text + " at=" + calls_text(calls);
   for (const AttentionSize& size : kTunedSizes) add(size);
   return text;
@@ -222,7 +279,7 @@ Attention Attention::parse(std::string_view text) {
                                                 kAttentionOptions[2].name, kAttentionOptions[3].name};
   Attention p;
   KeyFields fields(text, "heads kv_heads head_dim value_dim q kv out mask queries keys options [bias] "
-                         "[page] [splits] at_batch at_queries at_keys, or at");
+                         "[page] [splits] [window] at_batch at_queries at_keys, or at");
   for (const AttentionSize& size : kHeadSizes) p.*size.value = fields.integer(size.name);
   p.q = fields.type("q");
   p.kv = fields.type("kv");
@@ -235,6 +292,7 @@ Attention Attention::parse(std::string_view text) {
   if (fields.next_is("bias")) p.bias = fields.type("bias");
   if (fields.next_is("page")) check_page(p.page_size = fields.integer("page"));
   if (fields.next_is("splits")) check_splits(p.splits = fields.integer("splits"));
+  if (fields.next_is("window")) read_window(fields.text("window"), p);
   if (fields.next_is("at"))
     read_calls(fields.text("at"), p);
   else
@@ -248,6 +306,7 @@ void validate(const Attention& p) {
   check_attention_sizes(p);
   if (p.paged()) check_page(p.page_size);
   if (p.splits) check_splits(p.splits);
+  if (p.at_left != -1 || p.at_right != -1) check_window(p);
   if (p.heads % p.kv_heads)
     throw Error("heads are no multiple of kv_heads",
                 "heads=" + std::to_string(p.heads) + " kv_heads=" + std::to_string(p.kv_heads), "",

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace deepgen {
@@ -45,6 +46,8 @@ struct Attention {
   int64_t splits = 0; ///< parts of an entry's keys that blocks of a GPU share out; 0: as the search finds
   /// The call that it is tuned for; of several, that of the most queries times keys, of all entries.
   int64_t at_batch = 1, at_queries = 1, at_keys = 1;
+  /// With the mask window: what that call, or each of several, passes; -1: no end on that side.
+  int64_t at_left = -1, at_right = -1;
   /// Several calls that its kernels share: by Size, queries are m and keys are n. At least two, each once, by
   /// their products. Empty: it is tuned for the one above.
   std::vector<Sizes> calls;
@@ -54,6 +57,8 @@ struct Attention {
 
   bool paged() const { return page_size > 0; }
   bool biased() const { return bias.has_value(); }
+  /// Whether it is tuned for a window that ends somewhere.
+  bool windowed() const { return at_left >= 0 || at_right >= 0; }
   /// Whether several kernels share the calls.
   bool ranged() const { return !calls.empty() && !one_call; }
   /// Of the largest call.
@@ -63,12 +68,15 @@ struct Attention {
   /// The same function, tuned for this call; of several, kernels of either are the others', too. Its key is
   /// that of a function that is tuned for this call alone. Throws Error when a size is 0, or beyond its own.
   Attention at(const Sizes&) const;
-  /// A problem whose kernels have to serve this call alone.
+  /// A problem whose kernels have to serve this call alone, without a window.
   Attention alone(int64_t batch, int64_t queries, int64_t keys) const;
   int64_t group() const { return heads / kv_heads; } ///< heads of Q that share one of K and V
+  /// Of the call that it is tuned for: the keys that a query sees, from the first to before the second.
+  std::pair<int64_t, int64_t> seen_keys(int64_t query) const;
   /// Operations of both products in the call that it is tuned for; what the mask hides is not counted.
   double flops() const;
-  double bytes() const; ///< of a bias: one for all entries, as it is timed
+  /// Keys before or behind all windows are not read; of a bias: one for all entries, as it is timed.
+  double bytes() const;
   Rate rate() const { return {flops(), "GFLOP/s"}; }
   double work() const { return flops(); }
   /// The same of the largest call, without a mask.
@@ -77,8 +85,8 @@ struct Attention {
   /// The canonical line, e.g. "attention heads=32 kv_heads=8 head_dim=128 value_dim=128 q=bf16 kv=bf16
   /// out=bf16 mask=causal queries=8192 keys=131072 options=varlen+lse at_batch=1 at_queries=4096
   /// at_keys=4096"; behind options "bias=f32" where there is one, "page=64" where there are pages, then
-  /// "splits=8" where the number is fixed. Several calls are in place of the last three:
-  /// "at=1x1x4096+8x1x4096", each a batch, queries and keys, ascending by these.
+  /// "splits=8" where the number is fixed, and "window=127,0" where it is tuned for one. Several calls are in
+  /// place of the last three: "at=1x1x4096+8x1x4096", each a batch, queries and keys, ascending by these.
   std::string key() const;
   /// The inverse of key(); throws Error naming the offending field.
   static Attention parse(std::string_view key);
@@ -96,7 +104,7 @@ std::string to_string(AttentionMask);
 
 /// Throws Error when a size is out of range, heads are no multiple of kv_heads, the types are not served
 /// (f32, f16 and bf16 each, or e4m3 of Q, K and V alike), a page or the number of splits is no power of two,
-/// or a call that it is tuned for is beyond queries or keys.
+/// a window is out of range or another mask's, or a call that it is tuned for is beyond queries or keys.
 void validate(const Attention&);
 
 } // namespace deepgen

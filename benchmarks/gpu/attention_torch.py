@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times the winners of scripts/gpu-attention.sh beside torch's attention, in one process on the attached GPU.
+"""Times winners of suite_attention.txt beside torch's attention, in one process on the attached GPU.
 
   benchmarks/gpu/attention_torch.py OUTDIR [--rounds 20]
   benchmarks/gpu/attention_torch.py --kernels FILE.dgk... [--rounds 20]
 
-OUTDIR is what gpu-attention.sh made. A sample is the replay of a CUDA graph of calls that go round over sets of operands, three
-times the L2 cache together; arms take turns. All have the same operands, of a normal distribution. Results are checked
+OUTDIR is the folder OUTPUT.work that run.py -o OUTPUT leaves; of rows that torch does not serve, delete the folders. A sample is the
+replay of a CUDA graph of calls that go round over sets of operands, three times the L2 cache together; arms take turns. All have the same operands, of a normal distribution. Results are checked
 against torch's in f32, of the first entry. Exits with 77 without torch or a GPU.
 
 Torch's arms are its FlashAttention 2 and its cuDNN backend of scaled_dot_product_attention; one that refuses a call is left out.
@@ -44,7 +44,7 @@ class AttentionKernel(Kernel):
         super().__init__(path)
         self.problem = problem
         if "page" in problem:
-            sys.exit(path + ": torch's attention reads no pages; benchmarks/gpu/decode.py has those beside the reading kernel")
+            sys.exit(path + ": torch's attention reads no pages; run.py has those beside the reading kernel")
         if "bias" in problem:
             sys.exit(path + ": this script has no bias to pass")
         self.workspace = torch.empty(max(1, self.about.get("workspace", 0)), device="cuda", dtype=torch.int8)

@@ -126,7 +126,8 @@ class Tuner:
         spent = {"compiling": row["compiling"]}
         for log in logs: # waiting is for other rows, or for their compiles
             for what, seconds in json.loads(log.read_text().splitlines()[0])["environment"].get("spent", {}).items():
-                spent[what] = spent.get(what, 0) + seconds
+                if what != "starts": # a part of "making"
+                    spent[what] = spent.get(what, 0) + seconds
         parts = ", ".join(f"{what} {seconds:.1f}" for what, seconds in spent.items())
         print(f"{row['name']:10} {row['seconds']} s: {parts}", flush=True)
 

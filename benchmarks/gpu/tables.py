@@ -17,6 +17,9 @@ def read_suite(path):
     for line in open(path):
         fields = line.split("#")[0].split()
         if fields:
+            if fields[1] == "attention":
+                yield attention(*fields)
+                continue
             name, dtype, layout, batch, m, n, k, epilogue = fields
             d = OUTPUT.get(dtype, dtype)
             # As Problem::key() prints it. The suite's gelu is the tanh form, which cuBLASLt fuses.
@@ -25,10 +28,30 @@ def read_suite(path):
             groups = int(batch[1:]) if batch.startswith("x") else 0 # of rows, with a B each
             batch = "1" if groups else batch
             after = (f"groups={groups} " if groups else "") + (f"{epilogue} epilogue=none" if gate else f"epilogue={steps}")
-            yield {"name": name, "dtype": dtype, "batch": int(batch), "m": int(m), "n": int(n), "k": int(k),
-                   "weights": 2 if gate else 1, "groups": groups, "problem":
+            out = SIZES[d]
+            m, n, k, weights = int(m), int(n), int(k), 2 if gate else 1
+            moved = int(batch) * (SIZES[dtype] * k * m + out * m * n) + max(int(batch), groups) * SIZES[dtype] * k * n * weights
+            yield {"name": name, "flops": 2 * m * n * k * weights * int(batch), "bytes": moved, "problem":
                    f"gemm m={m} n={n} k={k} batch={batch} a={dtype} b={dtype} d={d} acc={ACCUMULATE.get(dtype, 'f32')} "
                    f"layout={layout} {after} align={min(SIZES[dtype], SIZES[d])}"}
+
+
+def attention(name, _, types, heads, d, mask, options, page, call):
+    """As Attention::key() prints it. `types`: of Q, K, V and out, or of the three and then out's."""
+    q, out = (types.split("/") * 2)[:2]
+    heads, kv = (heads.split("/") * 2)[:2]
+    batch, queries, keys = map(int, call.split("x"))
+    kind, _, window = mask.partition("=")
+    pairs = queries * keys
+    if kind == "causal":
+        pairs = queries * keys - queries * (queries - 1) // 2 # of suites where no entry has more queries than keys
+    elif kind == "window":
+        pairs = sum(min(keys - 1, t + keys - queries) - max(0, t + keys - queries - int(window)) + 1 for t in range(queries))
+    bytes = batch * int(d) * (queries * int(heads) * (SIZES[q] + SIZES[out]) + 2 * keys * int(kv) * SIZES[q])
+    return {"name": name, "flops": 4 * int(d) * int(heads) * batch * pairs, "bytes": bytes, "problem":
+            f"attention heads={heads} kv_heads={kv} head_dim={d} value_dim={d} q={q} kv={q} out={out} mask={kind} "
+            f"queries={queries} keys={keys} options={options} " + (f"page={page} " if page != "0" else "") +
+            f"at_batch={batch} at_queries={queries} at_keys={keys}"}
 
 
 def evaluate(row, choice, head, *finals):
@@ -43,19 +66,16 @@ def evaluate(row, choice, head, *finals):
     regimes = holdout.get("regimes", {})
     sustained = arm_of(regimes.get("sustained", {}), winner["sha256"]) # where bursts were tuned for, the timing is of these
     seconds = (sustained or winner["timing"])["seconds"]
-    size, out = SIZES[row["dtype"]], SIZES[OUTPUT.get(row["dtype"], row["dtype"])]
-    m, n, k, batch, weights = (row[key] for key in ("m", "n", "k", "batch", "weights"))
-    moved = batch * (size * k * m + out * m * n) + max(batch, row["groups"]) * size * k * n * weights
     row.update(template=winner["template"], config=" ".join(f"{k}={v}" for k, v in winner["config"].items()),
-               us=round(seconds * 1e6, 3), tflops=round(2e-12 * m * n * weights * k * batch / seconds, 2),
-               bandwidth=round(moved / seconds * 1e-9), default_ratio=round(winner["timing"]["ratio"], 4),
+               us=round(seconds * 1e6, 3), tflops=round(1e-12 * row["flops"] / seconds, 2),
+               bandwidth=round(row["bytes"] / seconds * 1e-9), default_ratio=round(winner["timing"]["ratio"], 4),
                regime=environment.get("regime", "sustained"), noise=round(head["noise_floor"], 4), stable=head["stable"], clock_mhz=environment["clock_mhz"][1],
                vendor=vendor["name"], vendor_algorithms=vendor["algorithms"],
                vendor_note=vendor["why_not"] or vendor["epilogue"], device=environment["device"]["name"],
                driver=f"{environment['driver']}, {environment['power_limit_watts']:.0f} W, {environment['profile']}")
     if "read" in environment:
         read = environment["read"]["bytes"] / environment["read"]["seconds"]
-        row.update(read_bandwidth=round(read * 1e-9), bandwidth_share=round(moved / seconds / read, 3))
+        row.update(read_bandwidth=round(read * 1e-9), bandwidth_share=round(row["bytes"] / seconds / read, 3))
     for record in finals:
         if record["template"] == "vendor" and "timing" in record:
             row["vendor_us"] = round(record["timing"]["seconds"] * 1e6, 3)
@@ -107,18 +127,26 @@ def evaluate_balanced(row, means, confirmed):
         set_ratio(row, "balanced", means[f"{name}_ratio"], means[f"{name}_verdict"])
 
 
+def short(problem):
+    """What differs between a suite's rows."""
+    shown = ("m", "n", "k", "batch", "a", "layout", "groups", "gate", "epilogue", "q", "heads", "kv_heads", "head_dim", "mask",
+             "options", "page", "at_batch", "at_queries", "at_keys")
+    left_out = ("batch=1", "epilogue=none", "mask=none", "options=none")
+    return " ".join(f for f in problem.split() if f.split("=")[0] in shown and f not in left_out)
+
+
 def markdown(rows):
     for about in sorted({f"{r['device']}, driver {r['driver']}, {r['vendor']}" for r in rows if "us" in r}):
         yield f"{about}.\n"
     vendor = "vendor" if any(r.get("device", "").startswith(("AMD", "Radeon")) for r in rows) else "cuBLASLt"
+    if any(r["problem"].startswith("attention ") for r in rows):
+        vendor = "cuDNN"
     regimes = [prefix for prefix in ("balanced", *REGIMES.values()) if any(f"{prefix}_ratio" in r for r in rows)]
     extra = "".join(f" {prefix} [95 %] |" for prefix in regimes)
     yield f"| row | problem | us | TFLOP/s | {vendor} us | {vendor} / DeepGen [95 %] |{extra} of default | of read | template | s |"
     yield "| --- " * (10 + len(regimes)) + "|"
-    shown = ("m", "n", "k", "batch", "a", "layout", "groups", "gate", "epilogue")
     for r in rows:
-        problem = " ".join(f for f in r["problem"].split()
-                           if f.split("=")[0] in shown and f not in ("batch=1", "epilogue=none"))
+        problem = short(r["problem"])
         if "us" not in r:
             yield f"| {r['name']} | {problem} | failed: {(r['detail'] or '?').splitlines()[0]} |" + " |" * (7 + len(regimes))
             continue

@@ -3,6 +3,7 @@
 #include "base/kernel/kernel_call.h"
 #include "base/search/ranged_decision.h"
 #include "base/search/tune_points_json.h"
+#include "measure/commands/ranged_borders.h"
 #include "measure/race/statistics.h"
 #include "measure/race/two_regimes.h"
 
@@ -19,8 +20,7 @@ constexpr double kFinals = 0.47, kDoubts = 0.12, kBorders = 0.11, kHoldout = 0.3
 // Sizes between those of the finals that are measured after all: so many times so many. The second time those
 // that the first has left doubtful, or made so.
 constexpr size_t kDoubtTurns = 2, kDoubtfulSizes = 5;
-constexpr int kFewestRounds = 5, kFewestOfBorders = 3, kBisections = 4, kStepBisections = 4;
-constexpr int64_t kNear = 8; ///< borders are found to an eighth of their size, unless steps are known
+constexpr int kFewestRounds = 5, kFewestOfBorders = 3;
 // In bursts, at each point: of the finalists the best so many beside the default, and the vendor's best.
 constexpr size_t kBestInBursts = 4;
 constexpr int kPointBurstRounds = 3, kHoldoutBurstRounds = 5;
@@ -62,34 +62,52 @@ private:
     if (!log_.environment.contains("unstable")) log_.environment["unstable"] = why;
   }
 
-  RaceOptions options_of(SizedField& field, double seconds) {
+  RaceOptions options_of(SizedField& field, bool first) const {
     RaceOptions options = contest_.options;
-    options.deadline = wall_seconds() + seconds;
-    field.complete(options, samples_.empty() ? Heat::brief : Heat::kept);
+    field.complete(options, first ? Heat::brief : Heat::kept);
     return options;
   }
 
-  /// `others`: arms that are dropped where they are hopeless.
-  std::vector<ArmResult> race(SizedField& field, const std::vector<Arm>& arms, int fewest, double seconds,
-                              const Cut& others = {}) {
-    RaceOptions options = options_of(field, seconds);
+  /// Of sizes: the races at them, one after the other, in as few workers as can be. `plan` makes the race at
+  /// a size; `heard` gets its results, and returns whether to go on. True when all were heard.
+  template <typename Plan, typename Heard>
+  bool race_all(size_t count, const Plan& plan, const Heard& heard) {
+    std::vector<size_t> arms(count); // of the first regime
+    const auto race = [&](size_t i) {
+      Race r = plan(i);
+      arms[i] = std::min(r.arms.size(), r.made);
+      return r;
+    };
+    const auto done = [&](size_t i, const std::vector<ArmResult>& all) {
+      const InTwo results = in_two(all, arms[i]);
+      samples_.insert(samples_.end(), results.first.begin(), results.first.end());
+      return bool(heard(i, results));
+    };
+    return run_series({count, race, done}, progress_) == count;
+  }
+
+  /// `others`: arms that are dropped where they are hopeless. `first`: nothing has warmed the device.
+  Race plan_race(std::shared_ptr<SizedField> field, std::vector<Arm> arms, int fewest, double seconds,
+                 bool first, const Cut& others = {}) const {
+    RaceOptions options = options_of(*field, first);
     options.hopeless = {others.from, others.to, kHopeless};
-    const std::vector<ArmResult> results = full_race(arms, fewest, options.most_rounds, options, progress_);
-    samples_.insert(samples_.end(), results.begin(), results.end());
-    return results;
+    Race r = plan_full(std::move(arms), fewest, options.most_rounds, options);
+    r.field = std::move(field), r.seconds = seconds;
+    return r;
   }
 
   /// Balanced: then the best `most` of the arms from..to - 1 in bursts, with the others.
-  InTwo race_in_regimes(SizedField& field, const std::vector<Arm>& arms, double seconds, const Cut& group,
-                        int rounds) {
-    if (contest_.regime != TunedFor::balanced) return {race(field, arms, kFewestRounds, seconds, group), {}};
+  Race plan_in_regimes(std::shared_ptr<SizedField> field, std::vector<Arm> arms, double seconds, bool first,
+                       const Cut& group, int rounds) const {
+    if (contest_.regime != TunedFor::balanced)
+      return plan_race(std::move(field), std::move(arms), kFewestRounds, seconds, first, group);
     Bursts bursts{{}, {group}, rounds, 0, kPointBurstSeconds};
     for (const Arm& arm : arms) bursts.arms.push_back(in_regime(arm, Regime::bursts));
-    RaceOptions options = options_of(field, seconds + kPointBurstSeconds);
+    RaceOptions options = options_of(*field, first);
     options.hopeless = {group.from, group.to, kHopeless};
-    InTwo results = full_in_two(arms, bursts, kFewestRounds, options, progress_);
-    samples_.insert(samples_.end(), results.first.begin(), results.first.end());
-    return results;
+    Race r = plan_full_in_two(arms, bursts, kFewestRounds, options);
+    r.field = std::move(field), r.seconds = seconds + kPointBurstSeconds;
+    return r;
   }
 
   /// The good ones, the default first where it is good.
@@ -115,25 +133,35 @@ private:
 
   void time_running() {
     const std::vector<size_t> list = running();
+    if (list.empty()) return;
     for (size_t i : list) log_.records[i].points.clear();
     std::vector<double> noise, in_bursts;
-    for (const Sizes& at : all_) {
-      if (running() != list || list.empty()) return;
-      const auto field = contest_.field(at, false);
-      std::vector<Arm> arms;
-      for (size_t i : list) arms.push_back(field->kernel_arm(name(i), kernel(i)));
+    const auto plan = [&](size_t i) {
+      const std::shared_ptr<SizedField> field = contest_.field(all_[i], false);
+      std::vector<Arm> arms = kernel_arms(*field, list);
       arms.push_back(field->kernel_arm("the anchor again", kernel(list.front())));
-      const InTwo results = race_in_regimes(*field, arms, kFinals * contest_.seconds / double(all_.size()),
-                                            {1, list.size(), 0, kBestInBursts}, kPointBurstRounds);
-      keep(list, results, at);
+      return plan_in_regimes(field, std::move(arms), kFinals * contest_.seconds / double(all_.size()),
+                             samples_.empty() && i == 0, {1, list.size(), 0, kBestInBursts},
+                             kPointBurstRounds);
+    };
+    const auto heard = [&](size_t i, const InTwo& results) {
+      keep(list, results, all_[i]);
       note_noise(results.first, noise);
       note_noise(results.bursts, in_bursts);
-    }
+      return running() == list;
+    };
+    if (!race_all(all_.size(), plan, heard)) return;
     log_.noise_floor = std::max(contest_.least_noise, upper_quartile(noise));
     if (noise.size() < all_.size()) unstable("the noise is unknown at some points");
     if (contest_.regime != TunedFor::balanced) return;
     log_.environment["finals"]["bursts"] = {{"noise_floor", upper_quartile(in_bursts)}};
     if (in_bursts.size() < all_.size()) unstable("the noise in bursts is unknown at some points");
+  }
+
+  std::vector<Arm> kernel_arms(SizedField& field, const std::vector<size_t>& list) const {
+    std::vector<Arm> arms;
+    for (size_t i : list) arms.push_back(field.kernel_arm(name(i), kernel(i)));
+    return arms;
   }
 
   /// Of the first arm, beside itself as the last one.
@@ -173,18 +201,29 @@ private:
       const std::vector<DoubtfulSize> sizes = doubtful_sizes(contest_.problem, log_, kDoubtfulSizes);
       const double seconds =
           kDoubts * contest_.seconds / double(kDoubtTurns * std::max<size_t>(1, sizes.size()));
-      for (const DoubtfulSize& size : sizes) {
-        std::vector<size_t> list = {running().front()};
-        for (const std::string& sha256 : size.kernels)
-          if (const size_t i = finalist(sha256); i != list.front() && log_.records[i].ok()) list.push_back(i);
-        const auto field = contest_.field(size.at, false);
-        std::vector<Arm> arms;
-        for (size_t i : list) arms.push_back(field->kernel_arm(name(i), kernel(i)));
-        keep(list,
-             race_in_regimes(*field, arms, seconds, {1, list.size(), 0, kBestInBursts}, kPointBurstRounds),
-             size.at, &Record::between);
-      }
+      std::vector<std::vector<size_t>> lists(sizes.size());
+      const auto plan = [&](size_t i) {
+        lists[i] = who_may_be_best(sizes[i]);
+        const std::shared_ptr<SizedField> field = contest_.field(sizes[i].at, false);
+        return plan_in_regimes(field, kernel_arms(*field, lists[i]), seconds, false,
+                               {1, lists[i].size(), 0, kBestInBursts}, kPointBurstRounds);
+      };
+      const auto heard = [&](size_t i, const InTwo& results) {
+        keep(lists[i], results, sizes[i].at, &Record::between);
+        return true;
+      };
+      race_all(sizes.size(), plan, heard);
     }
+  }
+
+  /// The anchor first; nobody where all have failed by now.
+  std::vector<size_t> who_may_be_best(const DoubtfulSize& size) const {
+    const std::vector<size_t> good = running();
+    if (good.empty()) return {};
+    std::vector<size_t> list = {good.front()};
+    for (const std::string& sha256 : size.kernels)
+      if (const size_t i = finalist(sha256); i != list.front() && log_.records[i].ok()) list.push_back(i);
+    return list;
   }
 
   size_t finalist(const std::string& sha256) const {
@@ -197,10 +236,15 @@ private:
   void measure_borders(RangedDecision& d) {
     std::erase_if(d.borders, [](const RangedBorder& b) { return b.known; });
     if (d.borders.empty()) return;
-    const double seconds = kBorders * contest_.seconds / double(d.borders.size() * kBisections);
+    std::vector<BorderSearch> searches;
+    for (const RangedBorder& b : d.borders)
+      searches.emplace_back(b, steps_between(kernel(finalist(b.before)), b.at, b.size, b.low, b.high),
+                            log_.noise_floor);
+    for (int turn = 0; turn < BorderSearch::turns; ++turn) compare_at_borders(d.borders, searches);
     std::vector<Border> measured;
-    for (const RangedBorder& wanted : d.borders) {
-      Border b{wanted.before, wanted.after, bisect(wanted, seconds)};
+    for (size_t i = 0; i < searches.size(); ++i) {
+      const RangedBorder& wanted = d.borders[i];
+      Border b{wanted.before, wanted.after, searches[i].found()};
       if (count_ranges(contest_.problem) > 1) b.size = wanted.size, b.at = wanted.at;
       measured.push_back(std::move(b));
     }
@@ -208,83 +252,72 @@ private:
     d = decide_ranges(contest_.problem, log_);
   }
 
-  int64_t bisect(const RangedBorder& wanted, double seconds) {
-    const std::vector<int64_t> steps =
-        steps_between(kernel(finalist(wanted.before)), wanted.at, wanted.size, wanted.low, wanted.high);
-    if (!steps.empty()) return bisect(wanted, steps, seconds);
-    int64_t low = wanted.low, high = wanted.high;
-    for (int step = 0; step < kBisections && (high - low) * kNear > high; ++step) {
-      const int64_t middle = std::llround(std::sqrt(double(low) * double(high)));
-      if (middle <= low || middle >= high) break;
-      const double lead = lead_at(wanted, middle, seconds);
-      (lead > 0 ? high : low) = middle;
-      if (std::abs(lead) <= log_.noise_floor) break; // one is as good as the other around here
-    }
-    return high;
+  /// Once at each border that is not found yet: what is next at one does not depend on the others.
+  void compare_at_borders(const std::vector<RangedBorder>& borders, std::vector<BorderSearch>& searches) {
+    const double seconds = kBorders * contest_.seconds / double(borders.size() * BorderSearch::turns);
+    std::vector<size_t> open;
+    for (size_t i = 0; i < searches.size(); ++i)
+      if (searches[i].next()) open.push_back(i);
+    const auto plan = [&](size_t i) {
+      const RangedBorder& border = borders[open[i]];
+      Sizes at = border.at;
+      at[border.size] = *searches[open[i]].next();
+      const std::shared_ptr<SizedField> field = contest_.field(at, false);
+      return plan_race(field, kernel_arms(*field, {finalist(border.before), finalist(border.after)}),
+                       kFewestOfBorders, seconds, false);
+    };
+    const auto heard = [&](size_t i, const InTwo& results) {
+      searches[open[i]].tell(lead_of(results.first[1], results.first[0]));
+      return true;
+    };
+    race_all(open.size(), plan, heard);
   }
 
-  /// Between two steps nothing changes that only one of them could gain by: the first step at which the
-  /// second is faster, or the border's upper side.
-  int64_t bisect(const RangedBorder& wanted, const std::vector<int64_t>& steps, double seconds) {
-    size_t low = 0, high = steps.size(); // slower before `low`, faster from `high` on
-    for (int i = 0; i < kStepBisections && low < high; ++i) {
-      const size_t middle = low + (high - low) / 2;
-      if (lead_at(wanted, steps[middle], seconds) > 0)
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    return high < steps.size() ? steps[high] : wanted.high;
+  /// By how much the first one is faster (log); minus infinity where one of them could not be timed.
+  static double lead_of(const ArmResult& after, const ArmResult& before) {
+    return before.timed() && after.timed() ? -median(log_ratios(after, before))
+                                           : -std::numeric_limits<double>::infinity();
   }
 
-  double lead_at(const RangedBorder& wanted, int64_t size, double seconds) {
-    Sizes at = wanted.at;
-    at[wanted.size] = size;
-    return lead_of(wanted.after, wanted.before, at, seconds);
-  }
+  /// What is timed at a point of the hold-out: the kernel that takes it, the default beside it, and from
+  /// `vendors` on the vendor's arms.
+  struct Chosen {
+    Sizes at;
+    const Record* record = nullptr;
+    bool beside = false;
+    size_t vendors = 0;
+  };
 
-  /// By how much the second one is faster (log); minus infinity where one of them could not be timed.
-  double lead_of(const std::string& after, const std::string& before, const Sizes& at, double seconds) {
-    const auto field = contest_.field(at, false);
-    const size_t x = finalist(before), y = finalist(after);
-    const auto results =
-        race(*field, {field->kernel_arm(name(x), kernel(x)), field->kernel_arm(name(y), kernel(y))},
-             kFewestOfBorders, seconds);
-    return results[0].timed() && results[1].timed() ? -median(log_ratios(results[1], results[0]))
-                                                    : -std::numeric_limits<double>::infinity();
-  }
-
-  /// Each point's kernel, the default and the vendor, in processes of their own.
+  /// Each point's kernel, the default and the vendor, in a process of their own.
   void time_chosen(const RangedDecision& d) {
     if (!d.found) return;
-    const std::vector<Sizes>& points = contest_.points.at;
-    std::vector<RangedHoldout> holdout;
-    for (const Sizes& at : points) {
+    std::vector<Chosen> all;
+    for (const Sizes& at : contest_.points.at) {
       const auto part = std::find_if(d.parts.begin(), d.parts.end(),
                                      [&](const RangedWinner& w) { return w.taken.holds(at); });
       if (part == d.parts.end()) continue;
-      const size_t chosen = finalist(part->record.sha256);
-      const auto field = contest_.field(at, true);
-      if (!field->vendor_name().empty()) log_.environment["vendor_name"] = field->vendor_name();
-      tell_vendor(*field, at);
-      std::vector<Arm> arms = {field->kernel_arm(name(chosen), kernel(chosen))};
-      const bool beside = contest_.has_default && !is_default(chosen) && log_.records[0].ok();
-      if (beside) arms.push_back(field->kernel_arm(name(0), kernel(0)));
-      const size_t vendors = arms.size();
-      for (Arm& arm : field->vendor_arms()) arms.push_back(std::move(arm));
-      const InTwo results = race_in_regimes(*field, arms, kHoldout * contest_.seconds / double(points.size()),
-                                            {vendors, arms.size(), 0, 1}, kHoldoutBurstRounds);
-      const auto timed = [&](const std::vector<ArmResult>& all) {
-        return all.empty() || (all[0].timed() && (!beside || all[1].timed()));
+      const bool is_other = !is_default(finalist(part->record.sha256));
+      all.push_back({at, &part->record, contest_.has_default && is_other && log_.records[0].ok()});
+    }
+    const double seconds = kHoldout * contest_.seconds / double(contest_.points.at.size());
+    std::vector<RangedHoldout> holdout;
+    // The vendor's library is asked at all points first: the device cools meanwhile.
+    const auto plan = [&](size_t i) { return plan_of_chosen(all[i], seconds, i == 0); };
+    const auto heard = [&](size_t i, const InTwo& results) {
+      const Chosen& c = all[i];
+      const auto timed = [&](const std::vector<ArmResult>& r) {
+        return r.empty() || (r[0].timed() && (!c.beside || r[1].timed()));
       };
       if (!timed(results.first) || !timed(results.bursts)) {
         unstable("a chosen kernel could not be timed again");
-        continue;
+        return true;
       }
-      RangedHoldout h{at, part->record.sha256, held_out(results.first, beside, vendors)};
-      if (!results.bursts.empty()) h.bursts = held_out(results.bursts, beside, vendors);
+      RangedHoldout h{c.at, c.record->sha256, held_out(results.first, c.beside, c.vendors)};
+      if (!results.bursts.empty()) h.bursts = held_out(results.bursts, c.beside, c.vendors);
       holdout.push_back(std::move(h));
-    }
+      return true;
+    };
+    race_all(all.size(), plan, heard);
     log_.environment["points"] = to_json(holdout);
   }
 
@@ -292,6 +325,19 @@ private:
   void tell_vendor(const SizedField& field, const Sizes& at) {
     for (const std::string& note : field.vendor_notes())
       if (told_.insert(note).second) progress_.summary(sizes_text(contest_.problem, at) + ": " + note);
+  }
+
+  Race plan_of_chosen(Chosen& c, double seconds, bool first) {
+    const std::shared_ptr<SizedField> field = contest_.field(c.at, true);
+    if (!field->vendor_name().empty()) log_.environment["vendor_name"] = field->vendor_name();
+    tell_vendor(*field, c.at);
+    std::vector<size_t> list = {finalist(c.record->sha256)};
+    if (c.beside) list.push_back(0);
+    std::vector<Arm> arms = kernel_arms(*field, list);
+    c.vendors = arms.size();
+    for (Arm& arm : field->vendor_arms()) arms.push_back(std::move(arm));
+    const Cut group{c.vendors, arms.size(), 0, 1};
+    return plan_in_regimes(field, std::move(arms), seconds, first, group, kHoldoutBurstRounds);
   }
 
   HeldOut held_out(const std::vector<ArmResult>& results, bool beside, size_t vendors) const {

@@ -2,6 +2,7 @@
 
 #include "base/problem/points.h"
 #include "base/search/names.h"
+#include "measure/race/series.h"
 
 #include <algorithm>
 #include <set>
@@ -67,26 +68,34 @@ private:
     const std::vector<Candidate*> entered = open();
     slow_.insert(entered.begin(), entered.end());
     for (Candidate* c : entered) c->record.points.clear();
-    for (const Sizes& at : sizes_) {
-      const std::vector<Candidate*> running = open_at(at);
-      if (running.empty()) return true;
-      const std::vector<ArmResult> results = race(running, at);
-      for (size_t i = 0; i < running.size(); ++i) note(*running[i], results[i], results.front(), at);
-      if (!running.front()->open()) return false;
-    }
-    return true;
+    std::vector<std::vector<Candidate*>> lists(sizes_.size());
+    bool failed = false;
+    const auto race = [&](size_t i) {
+      lists[i] = open_at(sizes_[i]);
+      return plan(lists[i], sizes_[i], all_.empty() && i == 0 ? Heat::brief : Heat::kept);
+    };
+    const auto done = [&](size_t i, const std::vector<ArmResult>& results) {
+      const std::vector<Candidate*>& running = lists[i];
+      if (running.empty()) return false;
+      all_.insert(all_.end(), results.begin(), results.end());
+      for (size_t k = 0; k < running.size(); ++k) note(*running[k], results[k], results.front(), sizes_[i]);
+      failed = !running.front()->open();
+      return !failed;
+    };
+    run_series({sizes_.size(), race, done}, progress_);
+    return !failed;
   }
 
-  std::vector<ArmResult> race(const std::vector<Candidate*>& running, const Sizes& at) {
-    const auto field = field_(at);
+  Race plan(const std::vector<Candidate*>& running, const Sizes& at, Heat heat) const {
+    const std::shared_ptr<SizedField> field = field_(at);
     std::vector<Arm> arms;
     for (const Candidate* c : running)
       arms.push_back(field->kernel_arm(c->record.slot < 0 ? "anchor" : candidate_name(c->record), c->main()));
-    options_.deadline = wall_seconds() + seconds_;
-    field->complete(options_, all_.empty() ? Heat::brief : Heat::kept);
-    std::vector<ArmResult> results = halving_race(arms, options_, progress_);
-    all_.insert(all_.end(), results.begin(), results.end());
-    return results;
+    RaceOptions options = options_;
+    field->complete(options, heat);
+    Race r = plan_halving(std::move(arms), options);
+    r.field = field, r.seconds = seconds_;
+    return r;
   }
 
   void note(Candidate& c, const ArmResult& result, const ArmResult& anchor, const Sizes& at) {

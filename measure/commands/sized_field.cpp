@@ -3,7 +3,10 @@
 #include "measure/commands/vendor_facts.h"
 #include "measure/cpu/arms.h"
 #include "measure/gpu/cuda_bench.h"
+#include "measure/gpu/cuda_workplace.h"
 #include "measure/vendor/gpu/cuda_vendor.h"
+
+#include <map>
 
 namespace deepgen {
 namespace {
@@ -33,10 +36,19 @@ private:
   std::unique_ptr<TimingOperands> operands_;
 };
 
+/// Of all fields of a device: in a worker, those of further sizes find open what the first one has opened.
+/// Never freed, as a process ends with what it has on its device.
+std::shared_ptr<cuda::Workplace> workplace_of(const Device& device) {
+  static auto& all = *new std::map<std::string, std::shared_ptr<cuda::Workplace>>;
+  std::shared_ptr<cuda::Workplace>& place = all[device.uuid];
+  if (!place) place = std::make_shared<cuda::Workplace>(device);
+  return place;
+}
+
 class GpuField : public SizedField {
 public:
   GpuField(const Problem& p, const Device& device, int64_t workspace, const MeasureOptions& o, bool vendor)
-      : bench_(p, device, workspace, o.seed, o.caches), regime_(o.regime) {
+      : bench_(p, device, workspace, o.seed, o.caches, workplace_of(device)), regime_(o.regime) {
     if (vendor) vendor_ = cuda::baseline_of(p, device, o.seed);
   }
 

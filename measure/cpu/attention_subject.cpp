@@ -8,13 +8,6 @@
 namespace deepgen {
 namespace {
 
-AttentionShape tuned_shape(const Attention& p) {
-  AttentionShape s;
-  s.one_bias_of_entries = true; // as biases by position are
-  s.batch = p.at_batch, s.queries = p.at_queries, s.keys = p.at_keys;
-  return s;
-}
-
 class AttentionOperands : public TimingOperands {
 public:
   AttentionOperands(const Attention& p, int64_t workspace, uint64_t seed)
@@ -60,6 +53,8 @@ public:
   }
   Baseline baseline() const override {
     if (std::string why = VendorAttention::why_not(problem_); !why.empty()) return {"", why, nullptr};
+    if (problem_.windowed())
+      return {"", "no vendor baseline: OpenBLAS multiplies what no window shows", nullptr};
     std::string why;
     const std::optional<Vendor> vendor = Vendor::open(&why);
     if (!vendor)

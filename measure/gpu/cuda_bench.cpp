@@ -3,10 +3,8 @@
 #include "base/json/json.h"
 #include "base/kernel/kernel_call.h"
 #include "base/text/error.h"
-#include "measure/devices/cuda_devices.h"
-#include "measure/devices/nvml.h"
-#include "measure/devices/rocm_smi.h"
 #include "measure/gpu/cuda_ring.h"
+#include "measure/gpu/cuda_workplace.h"
 #include "measure/gpu/toolbox/cuda_operands.h"
 #include "measure/race/statistics.h"
 
@@ -59,29 +57,27 @@ int64_t ring_launches(double sample, int64_t sets, double seconds, int64_t kinds
          sets;
 }
 
-/// Everything on the device. Lives in a worker.
+/// Everything on the device that is of one size. Lives in a worker.
 class Bench::Open : public Bench::Ring {
 public:
-  Open(const Problem& p, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
-      : problem_(p), caches_(caches), cache_(std::max(device.l2, device.l3)),
-        context_(ordinal_of(device.uuid)), tools_(Toolbox::make(context_)), nvml_(Nvml::open(device.uuid)),
-        smi_(open_smi(device)), reading_(sizeof(ClockReading)) {
+  Open(const Problem& p, const Device& device, OpenDevice& on, int64_t workspace, uint64_t seed,
+       Caches caches)
+      : problem_(p), caches_(caches), cache_(std::max(device.l2, device.l3)), on_(on) {
     size_t free = 0, total = 0;
     check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
-    check(driver()->cuEventCreate(&begin_, 0), "creating an event");
-    check(driver()->cuEventCreate(&end_, 0), "creating an event");
-    sets_ = make_sets(p, {*tools_, caches, cache_, int64_t(double(free) * 0.7), workspace, seed});
-    context_.synchronize();
+    sets_ = make_sets(p, {*on_.tools, caches, cache_, int64_t(double(free) * 0.7), workspace, seed});
+    on_.context.synchronize();
   }
-  const Context& context() const override { return context_; }
-  const Toolbox& tools() const override { return *tools_; }
+  const Context& context() const override { return on_.context; }
+  const Toolbox& tools() const override { return *on_.tools; }
   const RingSets& ring() const override { return *sets_; }
   int64_t cache() const override { return cache_; }
   Caches caches() const override { return caches_; }
 
   Sampler sampler(const EnqueueSet& enqueue, Regime regime = Regime::sustained) {
     return sampler(
-        sets_->count(), [=, this](int64_t set) { enqueue(set, context_.stream()); }, sets_->kinds(), regime);
+        sets_->count(), [=, this](int64_t set) { enqueue(set, on_.context.stream()); }, sets_->kinds(),
+        regime);
   }
   /// Reads `bytes` from a ring of its own.
   Sampler reader(int64_t bytes, uint64_t seed);
@@ -96,7 +92,7 @@ public:
       while (wall_seconds() - window < kHeatWindow) {
         const Sample s = sample(*heater_);
         clock =
-            s.megahertz > 0 && !smi_ ? s.megahertz : 1 / s.seconds; // it is the same graph in every window
+            s.megahertz > 0 && !on_.smi ? s.megahertz : 1 / s.seconds; // it is the same graph in every window
       }
       clocks.push_back(clock);
       if (clocks.size() > kSteadyWindows) clocks.pop_front();
@@ -107,9 +103,9 @@ public:
 
 private:
   double elapsed() const {
-    context_.synchronize();
+    on_.context.synchronize();
     float milliseconds = 0;
-    check(driver()->cuEventElapsedTime(&milliseconds, begin_, end_), "reading the events");
+    check(driver()->cuEventElapsedTime(&milliseconds, on_.begin, on_.end), "reading the events");
     return double(milliseconds) * 1e-3;
   }
 
@@ -138,7 +134,7 @@ private:
       return ring_launches(bursts ? kBurst : kSampleSeconds, sets, seconds, kinds);
     };
     const auto make = [&](int64_t first, int64_t count) {
-      return std::make_shared<Replay>(enqueue, sets, first, count, context_.stream(), regime);
+      return std::make_shared<Replay>(enqueue, sets, first, count, on_.context.stream(), regime);
     };
     int64_t launches = bursts ? burst_launches_ : 0; // all arms have as many in a burst as the first one
     if (!launches) {
@@ -163,11 +159,11 @@ private:
   /// The second of two calls: the first one may load code.
   double time_once(int64_t sets, const EnqueueOne& enqueue) {
     enqueue(0);
-    context_.synchronize();
-    tools_->spin(reading_.address(), kDelay);
-    check(driver()->cuEventRecord(begin_, context_.stream()), "recording an event");
+    on_.context.synchronize();
+    on_.tools->spin(on_.reading.address(), kDelay);
+    check(driver()->cuEventRecord(on_.begin, on_.context.stream()), "recording an event");
     enqueue(sets - 1);
-    check(driver()->cuEventRecord(end_, context_.stream()), "recording an event");
+    check(driver()->cuEventRecord(on_.end, on_.context.stream()), "recording an event");
     return elapsed();
   }
 
@@ -179,9 +175,9 @@ private:
     }
     if (platform() == Platform::hip) return s; // whose delay reads no clock
     ClockReading r;
-    check(driver()->cuMemcpyDtoH(&r, reading_.address(), sizeof r), "reading the clock");
+    check(driver()->cuMemcpyDtoH(&r, on_.reading.address(), sizeof r), "reading the clock");
     if (r.nanoseconds) s.megahertz = double(r.cycles) * 1e3 / double(r.nanoseconds);
-    const uint64_t reasons = nvml_ ? nvml_->clock_reasons().value_or(0) : 0;
+    const uint64_t reasons = on_.nvml ? on_.nvml->clock_reasons().value_or(0) : 0;
     s.throttled = reasons & Nvml::disturbing;
     s.capped = reasons & Nvml::power_cap;
     return s;
@@ -192,14 +188,14 @@ private:
   Sample sample_once(Replay& replay) {
     if (replay.rest > 0) std::this_thread::sleep_for(std::chrono::duration<double>(replay.rest));
     const double start = wall_seconds();
-    tools_->spin(reading_.address(), replay.delay);
-    check(driver()->cuEventRecord(begin_, context_.stream()), "recording an event");
-    replay.graph.launch(context_.stream());
+    on_.tools->spin(on_.reading.address(), replay.delay);
+    check(driver()->cuEventRecord(on_.begin, on_.context.stream()), "recording an event");
+    replay.graph.launch(on_.context.stream());
     Sample s;
     s.clean = wall_seconds() - start < replay.delay;
-    check(driver()->cuEventRecord(end_, context_.stream()), "recording an event");
-    if (smi_) { // while it runs
-      const RocmSmi::State state = smi_->state();
+    check(driver()->cuEventRecord(on_.end, on_.context.stream()), "recording an event");
+    if (on_.smi) { // while it runs
+      const RocmSmi::State state = on_.smi->state();
       s.megahertz = state.megahertz, s.throttled = state.throttled, s.capped = state.capped;
     }
     s.seconds = elapsed() / double(replay.launches);
@@ -210,12 +206,7 @@ private:
   Problem problem_;
   Caches caches_;
   int64_t cache_;
-  Context context_;
-  std::unique_ptr<const Toolbox> tools_;
-  std::optional<Nvml> nvml_;
-  std::optional<RocmSmi> smi_;
-  Memory reading_;
-  Event begin_ = nullptr, end_ = nullptr;
+  OpenDevice& on_;
   std::unique_ptr<const RingSets> sets_;
   std::shared_ptr<Replay> heater_;
   int64_t burst_launches_ = 0, next_set_ = 0;
@@ -232,22 +223,25 @@ Sampler Bench::Open::reader(int64_t bytes, uint64_t seed) {
   auto buffers = std::make_shared<Buffers>(Buffers{Memory(size_t(sets * pitch)), Memory(16)});
   Array all = shape_of(sets, pitch / size_of(Type::f32), pitch / size_of(Type::f32), 1, 0);
   all.data = buffers->memory.address();
-  tools_->fill(all, {seed, 0, 1});
+  on_.tools->fill(all, {seed, 0, 1});
   const EnqueueOne read = [=, this](int64_t set) {
-    tools_->read_all(buffers->memory.address() + uint64_t(set * pitch), size_t(bytes),
-                     buffers->sink.address());
+    on_.tools->read_all(buffers->memory.address() + uint64_t(set * pitch), size_t(bytes),
+                        buffers->sink.address());
   };
   return sampler(sets, read, 1, Regime::sustained);
 }
 
-Bench::Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
-    : problem_(problem), device_(device), workspace_(workspace), seed_(seed), caches_(caches) {
+Bench::Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed, Caches caches,
+             std::shared_ptr<Workplace> workplace)
+    : problem_(problem), device_(device), workspace_(workspace), seed_(seed), caches_(caches),
+      workplace_(workplace ? std::move(workplace) : std::make_shared<Workplace>(device)) {
   if (problem.op() == "gemm" && problem.gemm().ranged()) problem_ = problem.gemm().at(problem.gemm().sizes());
 }
 Bench::~Bench() = default;
 
 Bench::Open& Bench::open() {
-  if (!open_) open_ = std::make_unique<Open>(problem_, device_, workspace_, seed_, caches_);
+  if (!open_)
+    open_ = std::make_unique<Open>(problem_, device_, workplace_->open(), workspace_, seed_, caches_);
   return *open_;
 }
 

@@ -19,6 +19,7 @@ namespace deepgen::cuda {
 
 class RingSets;
 class Toolbox;
+class Workplace;
 
 /// Sets at least, though fewer would not stay in the cache: places in memory. Which channels and slices of
 /// the cache operands fall to makes kernels whose operands stream faster or slower, each of them otherwise,
@@ -48,9 +49,9 @@ class Bench {
 public:
   /// `workspace`: of the kernel that needs most. Nothing touches the device before the first arm is made.
   /// With ranges calls are of the largest sizes; on the problem at given sizes kernels of the problem with
-  /// ranges are timed, too.
+  /// ranges are timed, too. `workplace`: one that benches of other sizes use before it, or of its own.
   Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed,
-        Caches caches = Caches::cold);
+        Caches caches = Caches::cold, std::shared_ptr<Workplace> workplace = nullptr);
   ~Bench();
   Bench(const Bench&) = delete;
 
@@ -98,6 +99,7 @@ private:
   int64_t workspace_;
   uint64_t seed_;
   Caches caches_;
+  std::shared_ptr<Workplace> workplace_;
   std::unique_ptr<Open> open_;
 };
 

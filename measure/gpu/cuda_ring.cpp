@@ -180,13 +180,13 @@ std::vector<Address> AttentionSets::place(const RingSpace& space, const deepgen:
 }
 
 AttentionSets::AttentionSets(const Attention& p, const RingSpace& space) : problem_(p) {
-  const auto bytes = int64_t(p.bytes());
+  Attention whole = p; // keys that no query sees have their place
+  whole.at_left = whole.at_right = -1;
+  const auto bytes = int64_t(p.bytes()), unseen = int64_t(whole.bytes()) - bytes;
   sets_.resize(size_t(space.caches == Caches::warm ? 1
-                                                   : ring_sets(bytes, 0, space.cache, space.memory, 1,
+                                                   : ring_sets(bytes, unseen, space.cache, space.memory, 1,
                                                                ring_places(bytes, p.flops()))));
-  AttentionShape shape;
-  shape.one_bias_of_entries = true; // as biases by position are
-  shape.batch = p.at_batch, shape.queries = p.at_queries, shape.keys = p.at_keys;
+  const AttentionShape shape = tuned_shape(p);
   const AttentionPages pages(p, shape, space.seed);
   const TokenLayout q(shape, {}, p.at_queries, p.heads, p.head_dim),
       key(shape, pages, p.kv_heads, p.head_dim), value(shape, pages, p.kv_heads, p.value_dim),

@@ -5,6 +5,12 @@
 namespace deepgen::race {
 
 template <typename Fields>
+void each_field(Fields& field, Begun& m) {
+  field("race", m.race);
+}
+template <typename Fields>
+void each_field(Fields&, FirstMade&) {}
+template <typename Fields>
 void each_field(Fields& field, Settled& m) {
   field("seconds", m.seconds);
 }
@@ -40,7 +46,9 @@ void each_field(Fields& field, Failed& m) {
 namespace {
 
 constexpr MessageType<Message> kRaceMessage = {
-    {"settled", "sampled", "left out", "round lost", "kept from", "failed"}, "a race", leave_out_the_kernel};
+    {"begun", "first made", "settled", "sampled", "left out", "round lost", "kept from", "failed"},
+    "a race",
+    leave_out_the_kernel};
 
 } // namespace
 

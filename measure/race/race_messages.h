@@ -11,7 +11,13 @@
 
 namespace deepgen::race {
 
-/// All arms are made. Of the time since the worker's start, so many seconds went into settling.
+/// The race before this one is over, of those that share the worker.
+struct Begun {
+  int race = 0;
+};
+/// The first arm is made, with a sample of its own: a new worker has opened its device for it.
+struct FirstMade {};
+/// All arms are made. Of the time since the race began, so many seconds went into settling.
 struct Settled {
   double seconds = 0;
 };
@@ -39,7 +45,7 @@ struct Failed {
   size_t arm = 0;
   std::string why;
 };
-using Message = std::variant<Settled, Sampled, LeftOut, RoundLost, KeptFrom, Failed>;
+using Message = std::variant<Begun, FirstMade, Settled, Sampled, LeftOut, RoundLost, KeptFrom, Failed>;
 
 Json to_json(const Message&);
 /// Of a race of so many arms. Throws ForeignMessage, with the field at fault and the message.

@@ -33,6 +33,7 @@ Track::Track(const std::vector<Arm>& arms, const std::vector<size_t>& entered, c
   for (size_t arm : entered) {
     announce(arm, options_.call_seconds + (arm == entered.front() ? options_.start_seconds : 0));
     make(arm, arms[arm]);
+    if (arm == entered.front()) send(FirstMade{});
   }
   lap.seconds();
   if (!entered.empty()) settle(entered.front());

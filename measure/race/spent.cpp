@@ -10,6 +10,12 @@
 
 namespace deepgen {
 
+namespace {
+
+double rounded(double seconds) { return std::round(seconds * 1e3) / 1e3; }
+
+} // namespace
+
 Json Spent::to_json() const {
   Json json = Json::object();
   for (auto [name, seconds] : {std::pair{"waiting", waiting},
@@ -19,7 +25,12 @@ Json Spent::to_json() const {
                                {"making", making},
                                {"settling", settling},
                                {"timing", timing}})
-    if (seconds >= 0.0005) json[name] = std::round(seconds * 1e3) / 1e3;
+    if (seconds >= 0.0005) json[name] = rounded(seconds);
+  if (starts.count)
+    json["starts"] = {{"workers", starts.count},
+                      {"seconds", rounded(starts.seconds)},
+                      {"further_races", further.count},
+                      {"further_seconds", rounded(further.seconds)}};
   return json;
 }
 

@@ -16,7 +16,12 @@ struct Spent {
   double making = 0;    ///< a worker's start, loading code, graphs, the first call of each arm
   double settling = 0;  ///< heating the device until its clock is steady
   double timing = 0;    ///< samples
-  Json to_json() const; ///< without what is 0
+  struct Start {
+    int count = 0;
+    double seconds = 0; ///< until the first arm is made, with its operands; a part of `making`
+  };
+  Start starts, further; ///< of workers; of races in a worker that has had one
+  Json to_json() const;  ///< without what is 0
   /// Counts as `preparing` what of so many seconds nothing else has counted.
   void complete(double elapsed);
 };

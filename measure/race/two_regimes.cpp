@@ -1,6 +1,5 @@
 #include "measure/race/two_regimes.h"
 
-#include "measure/race/race_strategies.h"
 #include "measure/race/race_track.h"
 #include "measure/race/statistics.h"
 
@@ -136,51 +135,63 @@ private:
   }
 };
 
-using Part = std::function<void(Track&, Two&)>;
+using Part = std::function<void(Track&, Two&, const Bursts&, const RaceOptions&)>;
 
-InTwo race_in_two(const std::vector<Arm>& arms, const Bursts& bursts, const RaceOptions& o,
-                  Progress& progress, const Part& part) {
-  std::vector<Arm> all = arms;
-  all.insert(all.end(), bursts.arms.begin(), bursts.arms.end());
-  const auto run = [&](Track& track, const std::vector<size_t>& entered) {
-    Two two(track, entered, arms.size(), bursts, o);
-    if (!two.first().empty()) part(track, two);
+Race plan_in_two(const std::vector<Arm>& arms, const Bursts& bursts, const RaceOptions& options,
+                 const Part& part) {
+  Race r;
+  r.arms = arms, r.options = options, r.made = arms.size();
+  r.arms.insert(r.arms.end(), bursts.arms.begin(), bursts.arms.end());
+  r.strategy = [=, count = arms.size()](Track& track, const std::vector<size_t>& entered,
+                                        const RaceOptions& o) {
+    Two two(track, entered, count, bursts, o);
+    if (!two.first().empty()) part(track, two, bursts, o);
   };
-  const std::vector<ArmResult> results = race::run_race(all, o, progress, run, arms.size());
-  const auto middle = results.begin() + std::ptrdiff_t(arms.size());
-  return {{results.begin(), middle}, {middle, results.end()}};
+  return r;
 }
 
 } // namespace
 
-InTwo halving_in_two(const std::vector<Arm>& arms, const Bursts& bursts, const RaceOptions& o,
+InTwo in_two(const std::vector<ArmResult>& results, size_t first) {
+  const auto middle = results.begin() + std::ptrdiff_t(first);
+  return {{results.begin(), middle}, {middle, results.end()}};
+}
+
+Race plan_full_in_two(const std::vector<Arm>& arms, const Bursts& bursts, int fewest,
+                      const RaceOptions& options) {
+  return plan_in_two(arms, bursts, options,
+                     [fewest](Track&, Two& two, const Bursts& b, const RaceOptions& o) {
+                       two.full(two.first(), fewest, o.most_rounds, o.deadline - b.seconds);
+                       const double until = wall_seconds() + b.seconds;
+                       two.rounds(two.make_twins(two.best()), kFewestBursts, b.rounds, until);
+                     });
+}
+
+InTwo halving_in_two(const std::vector<Arm>& arms, const Bursts& bursts, const RaceOptions& options,
                      Progress& progress) {
-  return race_in_two(arms, bursts, o, progress, [&](Track& track, Two& two) {
+  const Part part = [](Track& track, Two& two, const Bursts& b, const RaceOptions& o) {
     const std::vector<size_t> stayed = race::run_halving(track, two.first(), o);
     if (track.left() <= 0) return;
-    const double until = wall_seconds() + bursts.seconds;
-    two.rounds(two.make_twins(two.best_of_round(stayed)), kFewestBursts, bursts.rounds, until);
-  });
+    const double until = wall_seconds() + b.seconds;
+    two.rounds(two.make_twins(two.best_of_round(stayed)), kFewestBursts, b.rounds, until);
+  };
+  return in_two(run_alone(plan_in_two(arms, bursts, options, part), progress), arms.size());
 }
 
-InTwo full_in_two(const std::vector<Arm>& arms, const Bursts& bursts, int fewest, const RaceOptions& o,
+InTwo full_in_two(const std::vector<Arm>& arms, const Bursts& bursts, int fewest, const RaceOptions& options,
                   Progress& progress) {
-  return race_in_two(arms, bursts, o, progress, [&](Track&, Two& two) {
-    two.full(two.first(), fewest, o.most_rounds, o.deadline - bursts.seconds);
-    const double until = wall_seconds() + bursts.seconds;
-    two.rounds(two.make_twins(two.best()), kFewestBursts, bursts.rounds, until);
-  });
+  return in_two(run_alone(plan_full_in_two(arms, bursts, fewest, options), progress), arms.size());
 }
 
-InTwo finals_in_two(const std::vector<Arm>& arms, const Bursts& bursts, int fewest, const RaceOptions& o,
-                    Progress& progress) {
-  return race_in_two(arms, bursts, o, progress, [&](Track& track, Two& two) {
-    const double deadline = o.deadline - bursts.seconds;
+InTwo finals_in_two(const std::vector<Arm>& arms, const Bursts& bursts, int fewest,
+                    const RaceOptions& options, Progress& progress) {
+  const Part part = [fewest](Track& track, Two& two, const Bursts& b, const RaceOptions& o) {
+    const double deadline = o.deadline - b.seconds;
     const int most = o.most_rounds, heat = std::min(most, o.heat_rounds);
     two.full(two.first(), std::min(fewest, heat), heat, deadline);
-    const double half = wall_seconds() + bursts.seconds / 2;
+    const double half = wall_seconds() + b.seconds / 2;
     std::vector<size_t> twins = two.make_twins(two.best());
-    two.rounds(twins, kFewestBursts, bursts.rounds, half);
+    two.rounds(twins, kFewestBursts, b.rounds, half);
     std::vector<size_t> chosen = twins.empty() ? two.first() : two.after_cuts(twins);
     const double round = std::max(track.round_seconds(chosen), 1e-9);
     if (chosen.size() < two.first().size() && deadline - wall_seconds() >= o.fewest_last * round) {
@@ -191,9 +202,9 @@ InTwo finals_in_two(const std::vector<Arm>& arms, const Bursts& bursts, int fewe
       chosen = two.first();
       two.full(chosen, 0, most - heat, deadline);
     }
-    two.rounds(two.twins_of(chosen, twins), kFewestLastBursts, bursts.last_rounds,
-               wall_seconds() + bursts.seconds / 2);
-  });
+    two.rounds(two.twins_of(chosen, twins), kFewestLastBursts, b.last_rounds, wall_seconds() + b.seconds / 2);
+  };
+  return in_two(run_alone(plan_in_two(arms, bursts, options, part), progress), arms.size());
 }
 
 } // namespace deepgen

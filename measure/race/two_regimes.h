@@ -3,6 +3,7 @@
 #pragma once
 
 #include "measure/race/race.h"
+#include "measure/race/series.h"
 
 namespace deepgen {
 
@@ -25,6 +26,9 @@ struct InTwo {
 InTwo halving_in_two(const std::vector<Arm>& arms, const Bursts&, const RaceOptions&, Progress&);
 /// full_race() without cuts, and then the bursts.
 InTwo full_in_two(const std::vector<Arm>& arms, const Bursts&, int fewest, const RaceOptions&, Progress&);
+Race plan_full_in_two(const std::vector<Arm>& arms, const Bursts&, int fewest, const RaceOptions&);
+/// The results of such a race, of so many arms in the first regime.
+InTwo in_two(const std::vector<ArmResult>&, size_t first);
 /// Finals: the first rounds in either regime, cuts, and the last rounds in either. An arm is left out where
 /// another of its cut is faster in both, by more than `behind` in the mean of both.
 InTwo finals_in_two(const std::vector<Arm>& arms, const Bursts&, int fewest, const RaceOptions&, Progress&);

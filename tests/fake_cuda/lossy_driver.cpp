@@ -5,6 +5,9 @@
 //                                         code, and every later one of the process that made it: its context
 //                                         is lost. Call 0: all of all processes
 //
+// Of its memory of 1 GiB is free what nobody holds, and lossy_contexts() counts the contexts that a process
+// has made: what is linked with it can see what a worker leaves behind.
+//
 // Its clock stands still but for graphs: a launch takes 10 us, and 8 where it may start before the end of the
 // one before. A graph of at most 1.6 ms takes 0.9 of that where the device rested for 30 ms before and where
 // it begins on other operands than such a graph before it; else 3 times as much.
@@ -18,6 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <map>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
@@ -86,6 +90,9 @@ struct Config { // CUlaunchConfig
 };
 
 using Clock = std::chrono::steady_clock;
+auto& memories = *new std::map<uint64_t, size_t>; ///< bytes of each; outlives whoever frees last
+size_t held = 0;
+int contexts = 0;
 bool capturing = false;
 Nodes captured;
 double now = 0; ///< of the device, in microseconds
@@ -159,17 +166,22 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
     if (fact[0] == attribute) *value = fact[1];
   return call();
 }
-int cuDevicePrimaryCtxRetain(void** context, int) { return give(context, handle()); }
+int cuDevicePrimaryCtxRetain(void** context, int) { return ++contexts, give(context, handle()); }
+int lossy_contexts() { return contexts; }
 int cuCtxSetCurrent(void*) { return call(); }
 int cuMemGetInfo_v2(size_t* free, size_t* total) {
-  *free = *total = size_t(1) << 30;
+  *total = size_t(1) << 30;
+  *free = *total - std::min(*total, held);
   return call();
 }
 int cuMemAlloc_v2(uint64_t* address, size_t size) {
-  return give(address,
-              uint64_t(reinterpret_cast<uintptr_t>(std::aligned_alloc(4096, (size + 4095) / 4096 * 4096))));
+  const auto memory =
+      uint64_t(reinterpret_cast<uintptr_t>(std::aligned_alloc(4096, (size + 4095) / 4096 * 4096)));
+  held += memories[memory] = size;
+  return give(address, memory);
 }
 int cuMemFree_v2(uint64_t address) {
+  held -= memories[address], memories.erase(address);
   std::free(reinterpret_cast<void*>(uintptr_t(address)));
   return call();
 }

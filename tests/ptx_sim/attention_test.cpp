@@ -88,10 +88,10 @@ TEST(MmaAttention, SplitKeysAreRightInEveryCall) {
   for (const auto& [options, rest] :
        {std::pair("page=16 splits=4", "stages=2 hold=1 pack=1 align=16 resident=1 splits=4"),
         std::pair("bias=f16 page=64 splits=64", "stages=1 hold=0 pack=0 align=2 resident=1 splits=64"),
-        std::pair("splits=2", "stages=3 hold=0 pack=1 align=16 resident=1 splits=2")}) {
+        std::pair("splits=2 window=100,3", "stages=3 hold=0 pack=1 align=16 resident=1 splits=2")}) {
     const Attention p = Attention::parse(
         std::string("attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=") +
-        (std::string(options) == "splits=2" ? "window" : "causal") +
+        (std::string(options).find("window") != std::string::npos ? "window" : "causal") +
         " queries=100 keys=600 options=varlen+lse+softcap+sink " + options +
         " at_batch=2 at_queries=8 at_keys=600");
     const Config config = Config::parse(std::string("rows=16 warps=1 keys=32 ") + rest);

@@ -94,7 +94,16 @@ INSTANTIATE_TEST_SUITE_P(
         "consumers=2 resident=1 keys=160 ahead=1 stages=2 pingpong=1 rescale=1 soft=1 halfway=1 "
         "persistent=1",
         "consumers=3 resident=1 keys=96 ahead=0 stages=3 pingpong=0 rescale=1 soft=0 halfway=0 "
-        "persistent=1"));
+        "persistent=1",
+        // Sums that stay in accumulators; then those that are parked behind each block, and each second one.
+        "consumers=3 resident=1 keys=96 ahead=1 stages=2 pingpong=1 rescale=2 soft=0 halfway=0 "
+        "persistent=1 promote=0",
+        "consumers=2 resident=1 keys=160 ahead=0 stages=2 pingpong=0 rescale=0 soft=1 halfway=1 "
+        "persistent=0 promote=0",
+        "consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=1 rescale=2 soft=0 halfway=1 "
+        "persistent=1 promote=64",
+        "consumers=1 resident=1 keys=64 ahead=1 stages=3 pingpong=0 rescale=2 soft=1 halfway=0 "
+        "persistent=0 promote=128"));
 
 /// Keys that end with a block, one before, and one behind it; values of one dimension, keys of another.
 TEST(NarrowAttention, BlocksOfKeysEndAnywhere) {
@@ -140,8 +149,10 @@ TEST(NarrowAttention, EveryGpuServesPagesAndBias) {
   }
 }
 
-constexpr const char* kPlain =
-    "consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=1 soft=0 halfway=0 persistent=1";
+constexpr const char *kPlain = "consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=1 soft=0 "
+                               "halfway=0 persistent=1",
+                     *kParked = "consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=2 soft=0 "
+                                "halfway=0 persistent=1 promote=64";
 
 /// What is put in the place of a piece of PTX; of one place each, or of all at once.
 struct Planted {
@@ -149,11 +160,16 @@ struct Planted {
   bool each = true;
 };
 
-TEST(NarrowAttention, PlantedFaultsAreFound) {
-  const Attention p =
-      problem("head_dim=64 value_dim=64", "out=bf16 mask=causal queries=300 keys=600 options=varlen+lse "
-                                          "at_batch=1 at_queries=200 at_keys=410");
-  const Kernel right = compiled(p, kPlain);
+Attention planted_problem() {
+  return problem("head_dim=64 value_dim=64", "out=bf16 mask=causal queries=300 keys=600 options=varlen+lse "
+                                             "at_batch=1 at_queries=200 at_keys=410");
+}
+
+/// In the cases of the problem, and in a few more.
+template <size_t count>
+void expect_found(const char* config, const Planted (&all)[count]) {
+  const Attention p = planted_problem();
+  const Kernel right = compiled(p, config);
   std::vector<AttentionCase> cases = cases_for(p);
   AttentionCase& masked = cases.emplace_back(); // the first consumer's last block of keys is masked, too
   masked.name = "all blocks masked", masked.shape.batch = 2, masked.shape.queries = 150,
@@ -167,19 +183,6 @@ TEST(NarrowAttention, PlantedFaultsAreFound) {
     return std::string();
   };
   ASSERT_EQ(fault(right), "");
-  const Planted all[] = {
-      {R"(, 0x6420;)", ", 0x7531;"},                // another column
-      {R"(, 0x6420;)", ", 0x5410;"},                // another order of keys
-      {R"(, 0x7531;)", ", 0x7632;"},                // the same
-      {R"(\.trans)", "", false},                    // not transposed
-      {R"(stmatrix\.sync[^;]*;)", ""},              // not written
-      {R"(0f41000000)", "0f40E00000"},              // sums of another scale
-      {R"(-2139062144)", "-2139095040"},            // half of the signs of Q
-      {R"(fence\.proxy\.async\.shared::cta;)", ""}, // writes that wgmma does not see
-      {R"((@%p\d+ )?mbarrier\.arrive\.shared::cta\.b64 _, \[[^;]*;)", ""},
-      {R"(wgmma\.wait_group\.sync\.aligned 0;)", ""},
-      {R"(wgmma\.wait_group\.sync\.aligned 1;)", ""},
-  };
   for (const Planted& x : all) {
     const std::regex pattern(x.pattern);
     int planted = 0;
@@ -196,14 +199,38 @@ TEST(NarrowAttention, PlantedFaultsAreFound) {
   }
 }
 
+TEST(NarrowAttention, PlantedFaultsAreFound) {
+  const Planted all[] = {
+      {R"(, 0x6420;)", ", 0x7531;"},                // another column
+      {R"(, 0x6420;)", ", 0x5410;"},                // another order of keys
+      {R"(, 0x7531;)", ", 0x7632;"},                // the same
+      {R"(\.trans)", "", false},                    // not transposed
+      {R"(stmatrix\.sync[^;]*;)", ""},              // not written
+      {R"(0f41000000)", "0f40E00000"},              // sums of another scale
+      {R"(-2139062144)", "-2139095040"},            // half of the signs of Q
+      {R"(fence\.proxy\.async\.shared::cta;)", ""}, // writes that wgmma does not see
+      {R"((@%p\d+ )?mbarrier\.arrive\.shared::cta\.b64 _, \[[^;]*;)", ""},
+      {R"(wgmma\.wait_group\.sync\.aligned 0;)", ""},
+      {R"(wgmma\.wait_group\.sync\.aligned 1;)", ""},
+  };
+  expect_found(kPlain, all);
+}
+
+TEST(NarrowAttention, FaultsOfParkedSumsAreFound) {
+  const Planted all[] = {
+      {R"(st\.shared\.v4\.b32 [^;]*;)", ""}, // not zeros before, or not parked
+  };
+  expect_found(kParked, all);
+}
+
 TEST(NarrowAttention, SaysWhatItDoesNotServe) {
   Attention p;
   p.q = p.kv = Type::e4m3, p.head_dim = p.value_dim = 64;
   EXPECT_EQ(hopper().why_not(p, kArch), "");
   p.head_dim = 72;
   EXPECT_NE(hopper().why_not(p, kArch).find("multiples of 16"), std::string::npos);
-  p.head_dim = 64, p.value_dim = 144;
-  EXPECT_NE(hopper().why_not(p, kArch).find("at most 128"), std::string::npos);
+  p.head_dim = 64, p.value_dim = 272;
+  EXPECT_NE(hopper().why_not(p, kArch).find("at most 256"), std::string::npos);
   p.value_dim = 64, p.page_size = 64;
   EXPECT_NE(hopper().why_not(p, kArch).find("leave out PAGED"), std::string::npos);
   EXPECT_EQ(find_template("mma_attention").why_not(p, kArch), "");
@@ -214,12 +241,18 @@ TEST(NarrowAttention, SaysWhatItDoesNotServe) {
     return hopper().why_illegal(p, generic_gpu(kArch), Config::parse(config));
   };
   EXPECT_EQ(illegal(kPlain), "");
-  EXPECT_NE(illegal(std::regex_replace(std::string(kPlain), std::regex("rescale=1"), "rescale=2").c_str())
-                .find("rescale=1"),
-            std::string::npos);
-  EXPECT_NE(
-      illegal(std::regex_replace(std::string(kPlain), std::regex("keys=64"), "keys=80").c_str()).find("32"),
-      std::string::npos);
+  EXPECT_EQ(illegal(kParked), "");
+  const auto changed = [&](const char* config, const char* from, const char* to) {
+    return illegal(std::regex_replace(std::string(config), std::regex(from), to).c_str());
+  };
+  EXPECT_NE(changed(kPlain, "rescale=1", "rescale=2").find("rescale=1"), std::string::npos);
+  EXPECT_NE(changed(kPlain, "keys=64", "keys=80").find("32"), std::string::npos);
+  EXPECT_NE(changed(kParked, "rescale=2", "rescale=0").find("rescale=2"), std::string::npos);
+  EXPECT_NE(changed(kParked, "promote=64", "promote=512").find("at most 500"), std::string::npos);
+  EXPECT_EQ(changed(kParked, "promote=64", "promote=0"), "");
+  p.keys = 5000; // of which tensor cores cut too many sums
+  EXPECT_NE(changed(kParked, "promote=64", "promote=0").find("more than 2048"), std::string::npos);
+  EXPECT_EQ(changed(kParked, "promote=64", "promote=2048"), "");
 }
 
 } // namespace

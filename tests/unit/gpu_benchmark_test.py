@@ -65,10 +65,11 @@ def main(deepgen, run):
         (tools / "device.json").write_text(json.dumps(device))
         (tools / "deepgen-measure").write_text(MEASURE)
         (tools / "deepgen-measure").chmod(0o755)
-        suite.write_text("good bf16 nt 1 64 64 64 bias_gelu\ntraps f32 nn 1 64 96 64 none # a comment\n"
-                         "wide e4m3 nt 2 16 128 64 none\n")
+        gemms = ("good bf16 nt 1 64 64 64 bias_gelu\ntraps f32 nn 1 64 96 64 none # a comment\n"
+                 "wide e4m3 nt 2 16 128 64 none\n")
+        suite.write_text(gemms)
 
-        def start(*rows):
+        def start(*rows, output=output):
             done = subprocess.run([sys.executable, run, "--bin", tools, "--arch", "sm_80", "--suite", suite, "--slots", "2", "1",
                                    "--jobs", "2", "-o", output, *rows], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   text=True)
@@ -104,6 +105,18 @@ def main(deepgen, run):
         assert "Geometric mean of 1 ratios in the regime burst: 2.000" in table, table
         lines = [line for line in table.splitlines() if line.startswith("|")]
         assert len({line.count("|") for line in lines}) == 1, table
+
+        suite.write_text("causal attention bf16/f32 4/2 64 causal lse 16 2x48x64\nwindow attention f16 2 128 window=9 none 0 1x64x64\n")
+        done, rows = start(output=folder / "attention")
+        assert done.returncode == 0, done.stdout
+        causal, window = rows["causal"], rows["window"]
+        assert causal["problem"].endswith("out=f32 mask=causal queries=48 keys=64 options=lse page=16 at_batch=2 at_queries=48 at_keys=64")
+        # The last query sees all 64 keys, and each one before it one less.
+        assert float(causal["tflops"]) == round(4 * 64 * 4 * 2 * sum(64 - i for i in range(48)) / 9e-6 * 1e-12, 2), causal
+        assert int(causal["bandwidth"]) == round(2 * 64 * (48 * 4 * (2 + 4) + 2 * 64 * 2 * 2) / 9e-6 * 1e-9), causal
+        assert float(window["tflops"]) == round(4 * 128 * 2 * sum(min(i, 9) + 1 for i in range(64)) / 9e-6 * 1e-12, 2), window
+        assert "| cuDNN us | cuDNN / DeepGen [95 %] |" in (folder / "attention/results.md").read_text()
+        suite.write_text(gemms)
 
         done, rows = start() # only what failed
         assert "good" not in done.stdout.split("| row |")[0] and "it trapped" in done.stdout, done.stdout

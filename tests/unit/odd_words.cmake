@@ -49,6 +49,9 @@ if(DEFINED CASE)
     elseif(keyword STREQUAL "KEYS")
       set(words HEADS 4 HEAD_DIM 64 TYPES f32 f32 f32 QUERIES 64)
     endif()
+    if(keyword STREQUAL "TUNE_WINDOW")
+      list(APPEND words MASK window)
+    endif()
     deepgen_add_attention(lib ${keyword} "${value}" ${words} NAME up)
   elseif(name MATCHES "^(target|DEEPGEN_.*)$")
     deepgen_add_gemm("${target}" ${arguments})
@@ -61,7 +64,8 @@ endif()
 set(names target NAME SHAPE TYPES ACCUMULATE LAYOUT BATCH GROUPS GATED THREADS EPILOGUE SEARCH SEARCH_FILE BUDGET SLOTS REGIME ARCHS NAMESPACE
   LOCK_FILE DEEPGEN_ARCHS DEEPGEN_SEARCH DEEPGEN_SEARCH_FILE DEEPGEN_BUDGET DEEPGEN_SLOTS DEEPGEN_REGIME DEEPGEN_MEASURE_SECONDS DEEPGEN_MODE
   DEEPGEN_CACHE_DIR DEEPGEN_COMPILE_JOBS "rows SHAPE" "rows TYPES" "rows KIND" "rows QUANTIZE" "rows RESIDUAL"
-  "attention HEADS" "attention TYPES" "attention KEYS" "attention MASK" "attention TUNE_AT" "attention PAGED" "attention SPLIT_KEYS" "attention BIAS")
+  "attention HEADS" "attention TYPES" "attention KEYS" "attention MASK" "attention TUNE_AT" "attention PAGED" "attention SPLIT_KEYS" "attention BIAS"
+  "attention TUNE_WINDOW")
 string(REPEAT "x" 5000 long)
 string(REPEAT "9" 400 digits)
 string(ASCII 27 escape)

@@ -97,10 +97,11 @@ void add_biases(CaseList& l) {
 
 std::vector<AttentionCase> cases_for(const Attention& p) {
   CaseList l(p);
-  std::vector<Sizes> tuned =
-      p.ranged() ? p.calls : std::vector<Sizes>{{p.at_queries, p.at_keys, 1, p.at_batch}};
-  for (const Sizes& call : tuned)
-    l.add("as tuned", call.batch, call.m, call.n).shape.one_bias_of_entries = true;
+  std::vector<Attention> tuned;
+  for (const Sizes& call : p.calls)
+    if (p.ranged()) tuned.push_back(p.at(call));
+  if (tuned.empty()) tuned = {p};
+  for (const Attention& one : tuned) l.list.push_back({"as tuned", tuned_shape(one)});
   add_sizes(l);
   if (p.mask == AttentionMask::window) add_windows(l);
   if (p.varlen && !p.paged()) add_packed(l, p);

@@ -41,6 +41,14 @@ double AttentionShape::scale_of(const Attention& p) const {
 std::vector<int32_t> AttentionShape::query_offsets() const { return offsets_of(query_counts); }
 std::vector<int32_t> AttentionShape::key_offsets() const { return offsets_of(key_counts); }
 
+AttentionShape tuned_shape(const Attention& p) {
+  AttentionShape s;
+  s.batch = p.at_batch, s.queries = p.at_queries, s.keys = p.at_keys;
+  s.left = p.at_left, s.right = p.at_right;
+  s.one_bias_of_entries = true;
+  return s;
+}
+
 TokenLayout::TokenLayout(const AttentionShape& s, const std::vector<int32_t>& counts, int64_t tokens,
                          int64_t heads, int64_t dimension)
     : by_head_(s.by_head), tokens_(tokens), heads_(heads), dimension_(dimension), gap_(s.gap),

@@ -37,6 +37,10 @@ struct AttentionShape {
   std::vector<int32_t> key_offsets() const;
 };
 
+/// The call that the problem is tuned for, as it is timed: with its window, and one bias for all entries, as
+/// biases by position are.
+AttentionShape tuned_shape(const Attention&);
+
 /// Where an operand's elements are: rows of `columns` elements, `ld` apart.
 class TokenLayout {
 public:

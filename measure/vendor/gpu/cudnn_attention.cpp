@@ -318,10 +318,7 @@ public:
 
 private:
   static AttentionShape timed(const Attention& p) {
-    AttentionShape shape;
-    shape.batch = p.at_batch, shape.queries = p.at_queries, shape.keys = p.at_keys;
-    shape.one_bias_of_entries = true; // as the call that verification makes of it: a reference for both
-    return shape;
+    return tuned_shape(p); // as the call that verification makes of it: a reference for both
   }
   /// A row that sees no key is NaN there.
   static AttentionShape every_row_sees_keys(AttentionShape shape) {

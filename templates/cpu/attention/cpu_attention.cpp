@@ -3,6 +3,7 @@
 #include "base/text/error.h"
 #include "templates/core/cheapest.h"
 #include "templates/core/rules.h"
+#include "templates/core/seen_keys.h"
 #include "templates/core/sizes.h"
 
 #include <algorithm>
@@ -29,6 +30,10 @@ struct AttentionPoint {
   int64_t panel() const { return (*this)[kNv] * isa().lanes(); }
   /// Of one head of K and V, in the call that it is tuned for.
   int64_t packed_rows() const { return p.at_queries * p.group(); }
+  /// That a block of rows sees.
+  int64_t most_keys() const {
+    return p.windowed() ? RowTile{(*this)[kMr] * (*this)[kStrips], p.group()}.most_keys(p) : p.at_keys;
+  }
   int64_t block_bytes() const { return 4 * (*this)[kMr] * (*this)[kStrips] * (p.head_dim + p.value_dim); }
 };
 
@@ -75,7 +80,7 @@ const Rule<AttentionIndex, AttentionPoint> kAttentionRules[] = {
      [](const AttentionPoint& x) {
        return "bk=" + text(x[kBk]) + " is no multiple of the " + text(x.panel()) + " keys of a register tile";
      }},
-    {kBk, [](const AttentionPoint& x) { return x[kBk] > kFewestKeys && x[kBk] / 2 >= x.p.at_keys; },
+    {kBk, [](const AttentionPoint& x) { return x[kBk] > kFewestKeys && x[kBk] / 2 >= x.most_keys(); },
      [](const AttentionPoint& x) {
        return "bk=" + text(x[kBk]) + " where half of it holds all keys already";
      }},
@@ -187,11 +192,16 @@ double CpuAttention::cost(const Attention& p, const Device& device, const Config
   const auto seen = [&](int64_t tile) {
     return half ? std::min(1.0, 0.5 + 0.5 * double(tile) / double(std::max<int64_t>(1, p.at_keys))) : 1.0;
   };
+  // Blocks of keys that tiles of so many rows go over: of a window they begin with a whole one.
+  const auto met = [&](int64_t tile, int64_t tokens) {
+    return p.windowed() ? RowTile{tile, p.group()}.mean_keys(p, t.bk) / double(t.bk)
+                        : double(key_blocks) * seen(tokens);
+  };
   const double lanes = double(t.isa.lanes());
   const double packed = double(t.bk) * (double(p.head_dim) * kTurn + double(t.value_ld) * kCopy) / lanes +
                         4 * double(t.bk) * double(p.head_dim + p.value_dim) / kL3Bytes;
-  const double each = double(strips) * double(key_blocks) * strip_cycles(p, device, t) * seen(t.bk) +
-                      double(blocks) * double(key_blocks) * packed * seen(t.bk + t.rows / p.group());
+  const double each = double(strips) * met(t.mr, t.bk) * strip_cycles(p, device, t) +
+                      double(blocks) * met(t.rows, t.bk + t.rows / p.group()) * packed;
   return each * double(p.kv_heads) * double(p.at_batch) / kHertz;
 }
 

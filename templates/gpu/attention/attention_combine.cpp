@@ -21,6 +21,7 @@ public:
         block(builder, problem, tiling, args) {}
 
   void emit() {
+    ir.launch_dependents();
     ir.wait_for_predecessor();
     column = ir.mul(ir.thread(), kColumns);
     block.enter_row(

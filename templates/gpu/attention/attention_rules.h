@@ -28,10 +28,11 @@ constexpr Rule<Index, Point> packs_too_many_rows(Index pack) {
 
 template <typename Point, typename Index>
 constexpr Rule<Index, Point> splits_without_keys(Index splits) {
-  return {splits, [](const Point& x) { return !x.p.splits && x.t.keys * (x.t.splits - 1) >= x.p.at_keys; },
+  return {splits,
+          [](const Point& x) { return !x.p.splits && x.t.keys * (x.t.splits - 1) >= x.t.tuned_span(x.p); },
           [](const Point& x) {
-            return "splits=" + text(x.t.splits) + " leave some without any of the " + text(x.p.at_keys) +
-                   " keys";
+            return "splits=" + text(x.t.splits) + " leave some without any of the " +
+                   text(x.t.tuned_span(x.p)) + " keys";
           }};
 }
 

@@ -1,5 +1,6 @@
 #include "templates/gpu/attention/attention_tile.h"
 
+#include "templates/core/seen_keys.h"
 #include "templates/core/sizes.h"
 
 #include <algorithm>
@@ -20,12 +21,22 @@ int64_t AttentionTile::tuned_blocks(const Attention& p) const {
   return first * ceil_div(p.at_queries, tokens) * p.at_batch * heads(p);
 }
 
+int64_t AttentionTile::tuned_keys(const Attention& p) const {
+  return p.windowed() ? RowTile{rows, group}.most_keys(p) : p.at_keys;
+}
+
+int64_t AttentionTile::tuned_span(const Attention& p) const {
+  return p.windowed() ? std::min(p.at_keys, tuned_keys(p) + keys - 1) : p.at_keys;
+}
+
 double AttentionTile::tuned_key_blocks(const Attention& p) const {
   const bool half = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
   const auto all_keys = double(p.at_keys), queries = double(p.at_queries);
   const double seen = half ? std::max(1.0, all_keys - std::min(all_keys, queries) / 2) : all_keys;
   const double edge = double(half ? rows / group + keys : keys) / 2;
-  const double all = std::min(std::ceil(all_keys / double(keys)), (seen + edge) / double(keys));
+  const double all = p.windowed()
+                         ? RowTile{rows, group}.mean_key_blocks(p, keys)
+                         : std::min(std::ceil(all_keys / double(keys)), (seen + edge) / double(keys));
   return splits == 1 ? all : std::ceil(all / double(splits));
 }
 

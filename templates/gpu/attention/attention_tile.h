@@ -26,9 +26,10 @@ struct AttentionTile {
   int64_t splits = 1;
   int64_t split_tokens = 0, record = 0; ///< record: bytes of a part of one row
 
-  /// Maxima stay as they are until a score exceeds one by 8 powers of two: till then sums keep their scale.
-  /// Where there are chains.
+  /// Maxima stay as they are until a score exceeds one by `rise` powers of two: till then sums keep their
+  /// scale. Where there are chains.
   bool lazy = false;
+  double rise = 8;  ///< 2^8 fits into f16, too
   int64_t soft = 0; ///< of each 8 exponentials, those that are computed by multiplications; with chains
 
   /// Exponentials are 2^lift times what they stand for, and at most 2^lift: where they are rounded to 8 bits,
@@ -46,6 +47,10 @@ struct AttentionTile {
   std::pair<int64_t, int64_t> blocks() const;
   int64_t
   tuned_blocks(const Attention&) const; ///< of all entries and heads of the tuned call, without splits
+  /// Keys that a block of the tuned call sees at most.
+  int64_t tuned_keys(const Attention&) const;
+  /// Keys of blocks of keys that it goes over at most: a window may begin, and end, anywhere in one.
+  int64_t tuned_span(const Attention&) const;
   /// Blocks of keys that a block of the tuned call goes over, on average.
   double tuned_key_blocks(const Attention&) const;
   int64_t workspace(const Attention&) const; ///< bytes

@@ -51,11 +51,12 @@ const Rule<Index, Point> kRules[] = {
      }},
     {kWarps, [](const Point& x) { return x.t.rows > 64 && x.t.warps < 4; },
      [](const Point& x) { return text(x.t.warps) + " warps leave schedulers idle"; }},
-    {kKeys, [](const Point& x) { return x.t.keys > 32 && x.t.keys / 2 >= x.p.at_keys; },
+    {kKeys, [](const Point& x) { return x.t.keys > 32 && x.t.keys / 2 >= x.t.tuned_keys(x.p); },
      [](const Point& x) { return "keys=" + text(x.t.keys) + " where half of it holds all keys already"; }},
-    {kStages, [](const Point& x) { return x.t.stages > 2 && x.t.keys * (x.t.stages - 1) >= x.p.at_keys; },
+    {kStages,
+     [](const Point& x) { return x.t.stages > 2 && x.t.keys * (x.t.stages - 1) >= x.t.tuned_span(x.p); },
      [](const Point& x) {
-       return "stages=" + text(x.t.stages) + " hold more than the " + text(x.p.at_keys) + " keys";
+       return "stages=" + text(x.t.stages) + " hold more than the " + text(x.t.tuned_span(x.p)) + " keys";
      }},
     {kStages, [](const Point& x) { return x.t.shared > x.device.shared_block; },
      [](const Point& x) {

@@ -40,7 +40,7 @@ inline Type multiplied_as(Type t) { return t == Type::e4m3 ? Type::f16 : t; }
 class MmaAttention : public AttentionTemplate {
 public:
   std::string name() const override { return "mma_attention"; }
-  int64_t revision() const override { return 1; }
+  int64_t revision() const override { return 2; } // 2: starts while its predecessor ends
   std::string why_not(const Attention&, const std::string& arch) const override;
   bool serves_pages() const override { return true; }
   bool serves_bias() const override { return true; }

@@ -26,6 +26,8 @@ public:
         value_reader(builder, tiling.value, nullptr, MatrixReader::rows_first, true) {}
 
   void emit() {
+    ir.launch_dependents(); // that wait for this launch's end, with their own start behind them
+    ir.wait_for_predecessor();
     block.enter([&] { attend(); });
   }
 
@@ -332,6 +334,7 @@ Kernel MmaAttention::emit(mlir::ModuleOp module, const Attention& p, const std::
             [&](const GpuIr::Arguments& arguments) { MmaAttentionNest(ir, p, t, arguments).emit(); });
   Launch launch = t.launch(p, t.threads);
   launch.shared = t.shared;
+  launch.dependent = ir.launches_early();
   kernel.launches.push_back(launch);
   if (t.splits > 1)
     kernel.launches.push_back(combine_parts(ir, p, t, kernel.args, {t.align == 16, 32, false}));

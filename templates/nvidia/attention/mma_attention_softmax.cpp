@@ -83,16 +83,15 @@ Value AttentionSoftmax::raise(Value& most, Value largest, Value& negated) const 
   return factor;
 }
 
-/// The same of all rows, where a lane of the warp has seen a score that is 2^kRise times a row's maximum, as
+/// The same of all rows, where a lane of the warp has seen a score that is 2^rise times a row's maximum, as
 /// exponentials; else maxima stay as they are, and all factors are 1. Of rows that have no maximum yet, any
 /// score is.
 Values AttentionSoftmax::raise_rarely(llvm::ArrayRef<Value> largest, Values& state, Value& rises) const {
-  constexpr double kRise = 8; // 256 times as much fits into f16, too
   const auto count = size_t(rows());
   Value over;
   for (size_t i = 0; i < count; ++i) {
     Value most = ir.subf(number(-0.0), ir.mulf(state[i], unit_));
-    Value own = ir.greater(ir.multiply_add(largest[i], unit_, most), kRise);
+    Value own = ir.greater(ir.multiply_add(largest[i], unit_, most), t.rise);
     over = over ? ir.bit_or(over, own) : own;
   }
   rises = ir.any_lane(over);

@@ -22,6 +22,7 @@ enum Index {
   kHalfway,
   kPersistent,
   kParameters, ///< that all configs have; others follow where the problem has few rows
+  kPromote = kParameters,
   kPack = kParameters,
   kSplits
 };
@@ -32,9 +33,12 @@ enum Rescale { kLate, kEarly, kLazy };
 constexpr int64_t kFewestKeys = 64;
 constexpr int64_t kWarpgroupRows = 64;
 constexpr int64_t kSliceBytes = 128;
-constexpr int64_t kNarrowStep = 32;    ///< keys of a product of 8-bit floats
-constexpr int64_t kNarrowDim = 128;    ///< of their values, whose sums are kept twice
-constexpr int64_t kLift = 8;           ///< powers of two: e4m3 ends at 448
+constexpr int64_t kNarrowStep = 32; ///< keys of a product of 8-bit floats
+constexpr int64_t kLift = 8;        ///< powers of two: e4m3 ends at 448, which is
+constexpr double kNarrowRise = 0.8; ///< and more powers of two, rounded downwards
+/// Keys of a sum of 8-bit floats: tensor cores cut it at each 32 of them, by less than 2^-13 of it
+/// (docs/numerics.md). All together that is 2^-8 where all products have one sign, as bf16 rounds.
+constexpr int64_t kMostUnpromoted = 2048;
 constexpr int64_t kMostDim = 256;      ///< whose sums fit into the registers of a warpgroup
 constexpr int64_t kAlign = 16;         ///< bytes, that TMA wants of bases and strides
 constexpr int64_t kChains = 4;         ///< which hide each other's latencies
@@ -77,7 +81,7 @@ const Rule<Index, Point> kRules[] = {
               " rows hold all " + text(x.most_rows()) +
               (x.most_rows() > x.p.at_queries ? " rows of the heads of a head of K" : " queries");
      }},
-    {kKeys, [](const Point& x) { return x.t.keys > kFewestKeys && x.t.keys / 2 >= x.p.at_keys; },
+    {kKeys, [](const Point& x) { return x.t.keys > kFewestKeys && x.t.keys / 2 >= x.t.tuned_keys(x.p); },
      [](const Point& x) { return "keys=" + text(x.t.keys) + " where half of it holds all keys already"; }},
     {kResident, [](const Point& x) { return x.t.threads * x.t.resident > 2048; },
      [](const Point& x) {
@@ -99,9 +103,10 @@ const Rule<Index, Point> kRules[] = {
               text(x.t.start_registers) + " registers that " + text(x.t.resident) + " blocks of " +
               text(x.t.threads) + " threads start with";
      }},
-    {kStages, [](const Point& x) { return x.t.stages > 2 && x.t.keys * (x.t.stages - 1) >= x.p.at_keys; },
+    {kStages,
+     [](const Point& x) { return x.t.stages > 2 && x.t.keys * (x.t.stages - 1) >= x.t.tuned_span(x.p); },
      [](const Point& x) {
-       return "stages=" + text(x.t.stages) + " hold more than the " + text(x.p.at_keys) + " keys";
+       return "stages=" + text(x.t.stages) + " hold more than the " + text(x.t.tuned_span(x.p)) + " keys";
      }},
     {kStages, [](const Point& x) { return x.t.shared > x.device.shared_block; },
      [](const Point& x) {
@@ -119,9 +124,26 @@ const Rule<Index, Point> kRules[] = {
      [](const Point& x) {
        return "keys=" + text(x.t.keys) + " of 8-bit floats are no multiple of " + text(kNarrowStep);
      }},
-    {kRescale, [](const Point& x) { return x.t.narrow && !x.t.early; },
+    {kPromote, [](const Point& x) { return x.t.promoted && !x.t.early; },
      [](const Point&) {
-       return std::string("sums of 8-bit floats are rescaled as products are added to them: rescale=1");
+       return std::string("promote=1 rescales sums as products are added to them: rescale=1");
+     }},
+    {kPromote, [](const Point& x) { return x.t.parked_blocks && !x.t.lazy; },
+     [](const Point&) {
+       return std::string("promote of several blocks parks sums where they are rescaled: rescale=2");
+     }},
+    {kPromote, [](const Point& x) { return x.t.parked_blocks && x.t.keys * x.t.parked_blocks >= x.p.keys; },
+     [](const Point& x) {
+       return "promote of " + text(x.t.keys * x.t.parked_blocks) + " keys, where there are at most " +
+              text(x.p.keys);
+     }},
+    {kPromote,
+     [](const Point& x) {
+       return x.t.narrow && !x.t.promoted && !x.t.parked_blocks && x.p.keys > kMostUnpromoted;
+     },
+     [](const Point& x) {
+       return "promote=0 with " + text(x.p.keys) + " keys: tensor cores cut sums of more than " +
+              text(kMostUnpromoted);
      }},
     {kPingpong, [](const Point& x) { return x.t.pingpong && x.t.consumers == 1; },
      [](const Point&) { return std::string("pingpong=1 is for several consumers"); }},
@@ -151,23 +173,25 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
       consumers(at(c, kConsumers)), resident(at(c, kResident)), q_stages(1 + at(c, kAhead)),
       stages(at(c, kStages)), pingpong(at(c, kPingpong) != 0), early(at(c, kRescale) == kEarly),
       halfway(at(c, kHalfway) != 0), persistent(at(c, kPersistent) != 0), threads(128 * (1 + consumers)),
-      narrow(is_fp8(p.kv)), slice(kSliceBytes / size_of(p.kv)),
-      depth_steps(ceil_div(p.head_dim * size_of(p.q), 32)), q_slices(ceil_div(p.head_dim, slice)),
-      value_slices(ceil_div(p.value_dim, slice)),
+      narrow(is_fp8(p.kv)), promoted(narrow && value_or(c, "promote", 1) == 1),
+      parked_blocks(narrow && !promoted ? ceil_div(value_or(c, "promote", 0), keys) : 0),
+      slice(kSliceBytes / size_of(p.kv)), depth_steps(ceil_div(p.head_dim * size_of(p.q), 32)),
+      q_slices(ceil_div(p.head_dim, slice)), value_slices(ceil_div(p.value_dim, slice)),
       columns(narrow ? round_up(p.value_dim, 16) : slice * value_slices),
       box(p.paged() ? std::gcd(p.page_size, keys) : keys), q_bytes(q_slices * rows * 128),
       key_bytes(q_slices * keys * 128), value_bytes(value_slices * keys * 128),
       turned_bytes(narrow ? ceil_div(keys, kSliceBytes) * columns * kSliceBytes : 0),
-      keys_offset(q_stages * q_bytes), values_offset(keys_offset + stages * key_bytes),
-      turned_offset(values_offset + stages * value_bytes),
-      barriers_offset(turned_offset + stages * turned_bytes), shared(barriers_offset + kBarriers),
-      weights(keys * size_of(p.kv) / 8), scores{p.q, p.kv, Type::f32, keys},
-      sums{p.kv, p.kv, Type::f32, columns} {
+      parked_bytes(parked_blocks ? rows * columns * size_of(Type::f32) : 0), keys_offset(q_stages * q_bytes),
+      values_offset(keys_offset + stages * key_bytes), turned_offset(values_offset + stages * value_bytes),
+      parked_offset(turned_offset + stages * turned_bytes), barriers_offset(parked_offset + parked_bytes),
+      shared(barriers_offset + kBarriers), weights(keys * size_of(p.kv) / 8),
+      scores{p.q, p.kv, Type::f32, keys}, sums{p.kv, p.kv, Type::f32, columns} {
   // Sums, scores, exponentials of the block before; maxima and sums of rows, addresses.
-  registers = columns / 2 * (narrow ? 2 : 1) + keys / 2 + weights + 20;
+  registers = columns / 2 * (promoted ? 2 : 1) + keys / 2 + weights + 20;
   if (p.bias) registers += keys / 4 + 4; // of a row, and where rows begin
+  if (narrow && q_stages > 1 && p.mask != AttentionMask::none) registers += 10; // else ptxas 13.0 spills
   lazy = at(c, kRescale) == kLazy, soft = at(c, kSoft);
-  if (narrow) lift = kLift;
+  if (narrow) lift = kLift, rise = kNarrowRise;
   start_registers = std::min<int64_t>(248, kRegisters / resident / threads / 8 * 8);
   consumer_registers = start_registers;
   if (threads * resident > 256) {
@@ -192,10 +216,6 @@ std::string HopperAttention::why_not(const Attention& p, const std::string& arch
            text(elements);
   if (p.kv == Type::e4m3 && p.paged())
     return "values of e4m3 in pages are not transposed here: leave out PAGED; mma_attention serves it";
-  if (p.kv == Type::e4m3 && p.value_dim > kNarrowDim)
-    return "values of " + text(p.value_dim) +
-           " elements of e4m3, whose sums are kept twice: a warpgroup has registers for at most " +
-           text(kNarrowDim) + "; mma_attention serves more";
   if (p.head_dim > kMostDim || p.value_dim > kMostDim)
     return "HEAD_DIM " + text(p.head_dim) + " " + text(p.value_dim) +
            ": a warpgroup has registers and shared memory for at most " + text(kMostDim);
@@ -211,8 +231,8 @@ int64_t HopperAttention::workspace(const Attention& p, const Config& config) con
 }
 
 std::vector<Parameter> HopperAttention::parameters(const Attention& p, const Device&) const {
-  std::vector<int64_t> keys = {64, 80, 96, 112, 128, 144, 160, 176, 192, 224}, rescale = {0, 1, 2};
-  if (p.kv == Type::e4m3) keys = {64, 96, 128, 160, 192, 224}, rescale = {1};
+  std::vector<int64_t> keys = {64, 80, 96, 112, 128, 144, 160, 176, 192, 224};
+  if (p.kv == Type::e4m3) keys = {64, 96, 128, 160, 192, 224};
   std::vector<Parameter> list = {
       {"consumers", {1, 2, 3, 4}, "warpgroups of 64 rows of Q each", {1, 4}},
       {"resident", {1, 2}, "blocks that a multiprocessor has room for", {1, 4}},
@@ -220,12 +240,21 @@ std::vector<Parameter> HopperAttention::parameters(const Attention& p, const Dev
       {"ahead", {0, 1}, "1: the next rows' Q is brought while consumers are at the present ones"},
       {"stages", {2, 3, 4}, "blocks of keys and values in shared memory", {1, 6}},
       {"pingpong", {0, 1}, "1: consumers start their products in turn"},
-      {"rescale", rescale,
+      {"rescale",
+       {0, 1, 2},
        "sums are rescaled 0: behind their product; 1: while the next scores are made; "
-       "2: where a maximum rises by more than 8 powers of two"},
+       "2: where a maximum rises by more than 8 powers of two (of 8-bit floats by 0.8)"},
       {"soft", {0, 1}, "exponentials of 8 that are computed by multiplications", {0, 8}},
       {"halfway", {0, 1}, "1: the product before is awaited when half of the exponentials are made"},
       {"persistent", {0, 1}, "1: blocks walk over all rows; 0: a block for each tile of rows"}};
+  if (is_fp8(p.kv))
+    list.push_back(
+        {"promote",
+         {0, 1, 1024, 2048},
+         "1: the product of each block of keys is one of its own, added to sums in f32; more: each "
+         "so many keys, sums are added to others in shared memory; 0: never",
+         {0, kMostUnpromoted},
+         1});
   if (may_pack(p))
     list.push_back(
         {"pack", {0, 1}, "1: a block has the rows of all heads of Q that share a head of K", {}, 0});
@@ -244,11 +273,12 @@ std::string HopperAttention::why_illegal(const Attention& p, const Device& devic
 
 bool HopperAttention::dead_end(const Attention& p, const Device& device, const Config& config,
                                size_t assigned) const {
-  const int64_t first[] = {1, 1, 64, 0, 2, 0, is_fp8(p.kv) ? kEarly : kLate, 0, 0, 0};
+  const int64_t first[] = {1, 1, 64, 0, 2, 0, kLate, 0, 0, 0};
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : first[i]);
   for (size_t i = kParameters; i < assigned; ++i) filled.values.push_back(config.values[i]);
+  if (is_fp8(p.kv) && assigned <= kPromote) filled.values.emplace_back("promote", 0);
   const HopperAttentionTiling t(p, filled);
   return !first_broken(kRules, Point{p, device, t}, assigned).empty();
 }
@@ -270,7 +300,8 @@ std::vector<Choice> HopperAttention::fallbacks(const Attention& p, const std::st
 /// The same code, in a call that ends within its blocks.
 Attention HopperAttention::awkward(const Attention& p, const Config& config) const {
   const HopperAttentionTiling t(p, config);
-  return p.alone(1, std::min(p.at_queries, t.rows + 3), std::min(p.at_keys, (t.stages + 1) * t.keys + 3));
+  const int64_t blocks = std::max(t.stages + 1, t.parked_blocks + 2);
+  return p.alone(1, std::min(p.at_queries, t.rows + 3), std::min(p.at_keys, blocks * t.keys + 3));
 }
 
 } // namespace deepgen

@@ -4,8 +4,9 @@
 // in registers, and the product with values by wgmma whose first operand are the registers. Scores of the
 // next block of keys, and the product of the present one, are under way while a softmax is computed. Keys and
 // values may lie in pages: a box is of one page then. Of 8-bit floats, wgmma takes values only with keys side
-// by side: three warps beside the producer transpose them, and the product of each block of keys is added to
-// sums in f32, as tensor cores keep fewer bits of it.
+// by side: three warps beside the producer transpose them. As tensor cores keep fewer bits of their sums, the
+// product of each block of keys may be one of its own, which is added to sums in f32; or sums are parked in
+// shared memory now and then, and begin from zero.
 #pragma once
 
 #include "templates/core/operator_template.h"
@@ -27,15 +28,18 @@ struct HopperAttentionTiling : AttentionTile {
   bool halfway;     ///< the product before is awaited when half of the exponentials are made
   bool persistent;  ///< as many blocks as run at a time, that walk over all rows
   int64_t threads;
-  bool narrow;                    ///< of 8-bit floats
-  int64_t slice;                  ///< elements of 128 bytes
-  int64_t depth_steps;            ///< of 32 bytes of a row of Q
+  bool narrow;   ///< of 8-bit floats
+  bool promoted; ///< of these, the product of a block of keys starts from zero, and is added to sums in f32
+  int64_t parked_blocks; ///< of keys, behind which sums are added to those in shared memory; 0: never
+  int64_t slice;         ///< elements of 128 bytes
+  int64_t depth_steps;   ///< of 32 bytes of a row of Q
   int64_t q_slices, value_slices; ///< of 128 bytes of a row
   int64_t columns;                ///< of the sums: whole slices; or, of 8-bit floats, whole steps of 16
   int64_t box; ///< keys of a box of TMA: a whole block of keys, or what it has of a page at least
   int64_t q_bytes, key_bytes, value_bytes;
   int64_t turned_bytes; ///< of a block of transposed values: slices of 128 keys; 0: there are none
-  int64_t keys_offset, values_offset, turned_offset, barriers_offset, shared;
+  int64_t parked_bytes; ///< of sums in shared memory
+  int64_t keys_offset, values_offset, turned_offset, parked_offset, barriers_offset, shared;
   int64_t weights;   ///< registers of a consumer's thread that exponentials take as the product's operand
   int64_t registers; ///< of a consumer's thread, about
   int64_t start_registers;                                ///< that each thread has as the block starts
@@ -56,7 +60,7 @@ inline constexpr int64_t kTurningWarps = 3;
 class HopperAttention : public AttentionTemplate {
 public:
   std::string name() const override { return "hopper_attention"; }
-  int64_t revision() const override { return 2; }
+  int64_t revision() const override { return 3; } // 3: starts while its predecessor ends
   std::string why_not(const Attention&, const std::string& arch) const override;
   bool serves_bias() const override { return true; }
   bool serves_pages() const override { return true; }

@@ -98,21 +98,20 @@ Values HopperAttentionKernel::scores(Value stage) {
   return ir.multiply_steps(t.scores, q, keys, steps, false, none);
 }
 
-/// Starts the product of weights and their values, which is added to sums; or, of 8-bit floats, is one of its
-/// own.
+/// Starts the product of weights and their values, which is added to sums; or, promoted, is one of its own.
 Values HopperAttentionKernel::weigh(const State& s) {
-  if (t.narrow) {
-    const MatrixOperand turned{turned_stage(s.place.stage), true, t.columns * 128};
+  const MatrixOperand values = t.narrow ? MatrixOperand{turned_stage(s.place.stage), true, t.columns * 128}
+                                        : MatrixOperand{value_stage(s.place.stage), false, t.keys * 128};
+  if (t.promoted) {
     const Values none(s.sums.size(), mlir::LLVM::UndefOp::create(ir.b, ir.loc, ir.f32));
-    return ir.multiply_fragments(t.sums, s.weights, turned, false, none);
+    return ir.multiply_fragments(t.sums, s.weights, values, false, none);
   }
-  const MatrixOperand values{value_stage(s.place.stage), false, t.keys * 128};
   const Values sums = s.factors.empty() ? s.sums : rescaled(s.sums, s.factors);
   return ir.multiply_fragments(t.sums, s.weights, values, true, sums);
 }
 
 Values HopperAttentionKernel::added(Values product, const State& s) const {
-  if (!t.narrow) return product;
+  if (!t.promoted) return product;
   for (size_t i = 0; i < product.size(); ++i)
     product[i] = ir.multiply_add(s.sums[i], s.factors[i % 4 / 2], product[i]);
   return product;
@@ -194,6 +193,7 @@ HopperAttentionKernel::State HopperAttentionKernel::begin(const OwnBlocks& block
   if (t.early) out.factors = factors;
   out.weights = weights_of(s);
   out.sums = Values(size_t(t.columns / 2), ir.number(ir.f32, 0));
+  if (t.parked_blocks) park(out.sums);
   out.place = place;
   return out;
 }
@@ -227,7 +227,9 @@ HopperAttentionKernel::State HopperAttentionKernel::step(Value block_of_keys, co
   if (!t.halfway) await(x.size());
   s.weights = weights_of(x);
   s.sums = added(sums, s);
-  if (t.lazy)
+  if (t.parked_blocks)
+    s.sums = parked_where(ir.bit_or(rises, is_due(block_of_keys)), sums, factors);
+  else if (t.lazy)
     s.sums = ir.branch(
         rises, mlir::ValueRange(sums).getTypes(), [&] { return rescaled(sums, factors); },
         [&] { return sums; });
@@ -236,6 +238,41 @@ HopperAttentionKernel::State HopperAttentionKernel::step(Value block_of_keys, co
   if (t.early) s.factors = factors;
   s.place = keys;
   return s;
+}
+
+Value HopperAttentionKernel::is_due(Value block_of_keys) const {
+  return ir.equal(ir.remainder(block_of_keys, t.parked_blocks), ir.c(0));
+}
+
+/// Of this thread's sums, 16 bytes at a time.
+Value HopperAttentionKernel::parked(size_t piece) const {
+  Value own = ir.add(ir.add(memory, t.parked_offset), ir.mul(consumer, 64 * t.columns * size_of(Type::f32)));
+  Value at = ir.add(own, ir.shift_left(ir.bit_and(ir.thread(), 127), 4));
+  return ir.pointer_to(ir.add(at, int64_t(piece) * 16 * 128));
+}
+
+void HopperAttentionKernel::park(const Values& sums) const {
+  for (size_t i = 0; i < sums.size(); i += 4)
+    ir.store(ir.pack(Values(llvm::ArrayRef<Value>(sums).slice(i, 4))), parked(i / 4), 16);
+}
+
+Values HopperAttentionKernel::with_parked(Values sums) const {
+  for (size_t i = 0; i < sums.size(); i += 4) {
+    const Values before = ir.unpack(ir.load(ir.lanes(4, ir.f32), parked(i / 4), 16));
+    for (size_t k = 0; k < 4; ++k) sums[i + k] = ir.addf(sums[i + k], before[k]);
+  }
+  return sums;
+}
+
+/// Those in shared memory have the scale of the sums here, so that both are rescaled together.
+Values HopperAttentionKernel::parked_where(Value due, const Values& sums, const Values& factors) const {
+  return ir.branch(
+      due, mlir::ValueRange(sums).getTypes(),
+      [&] {
+        park(rescaled(with_parked(sums), factors));
+        return Values(sums.size(), ir.number(ir.f32, 0));
+      },
+      [&] { return sums; });
 }
 
 /// All blocks of keys but the last one, from there on downwards. Only those at the ends of what rows see are
@@ -260,6 +297,7 @@ HopperAttentionKernel::State HopperAttentionKernel::steps(const OwnBlocks& block
 HopperAttentionKernel::State HopperAttentionKernel::finish(State s) {
   ir.wait(value_full(s.place.stage), s.place.parity);
   s.sums = added(ir.wait_products(0, weigh(s), s.weights), s);
+  if (t.parked_blocks) s.sums = with_parked(s.sums);
   release(value_empty(s.place.stage));
   s.place = next(s.place), s.factors.clear();
   return s;

@@ -1,5 +1,6 @@
 // What a call of hopper_attention should take. Rates are nominal; the other constants are set by hand, none
 // is fitted: the search needs the order of configs only.
+#include "templates/core/seen_keys.h"
 #include "templates/core/sizes.h"
 #include "templates/nvidia/attention/mma_attention.h"
 #include "templates/nvidia/hopper_attention/hopper_attention.h"
@@ -21,6 +22,7 @@ constexpr double kMasked = 0.5; ///< of a block of keys more, where it is masked
 constexpr double kMeet = 220;   ///< clocks of barriers and waits of a block of keys
 constexpr double kMeetLazily = 200; ///< the same, where maxima are not shared
 constexpr double kShared = 40;      ///< bytes of keys and values a clock, from L2 to a multiprocessor
+constexpr double kBanks = 128;      ///< bytes a clock of shared memory
 constexpr double kBox = 60;         ///< clocks of the producer to bring a box of a page, by one slice or more
 constexpr double kTurn = 40;        ///< clocks of a warp that transposes 32 values in 16 columns
 constexpr double kStart = 1500;     ///< clocks for Q and the first keys
@@ -59,7 +61,9 @@ struct Estimate {
     if (t.pingpong && warpgroups == 2)
       open += kTwoAlike * std::min(tensor, softmax) / std::max(tensor, softmax);
     const double meet = (t.lazy ? kMeetLazily : kMeet) / double(t.resident);
-    const double all = std::max(tensor, softmax) + open * std::min(tensor, softmax) + meet;
+    const double parked =
+        t.parked_blocks ? 2 * double(t.parked_bytes) / kBanks / double(t.parked_blocks) : 0;
+    const double all = std::max(tensor, softmax) + open * std::min(tensor, softmax) + meet + parked;
     const double bytes = double(t.key_bytes + t.value_bytes) / kShared;
     const double others = std::max(all + scores * soft * kSoft / kLanes, bytes), boxes = producer();
     return std::max(others, boxes) + kBeside * std::min(others, boxes);
@@ -75,15 +79,26 @@ struct Estimate {
     return kBox * double(boxes);
   }
 
+  /// A consumer leaves out blocks behind all that its rows see, not those before: the mean of what all rows
+  /// and its own see.
+  double window_blocks() const {
+    const double all = RowTile{t.rows, t.group}.mean_key_blocks(p, t.keys);
+    return t.consumers == 1 ? all : (all + RowTile{64, t.group}.mean_key_blocks(p, t.keys)) / 2;
+  }
+
   /// Of a block of rows, or of its part of the keys, on average.
   double key_blocks() const {
     const auto keys = double(p.at_keys), queries = double(p.at_queries), width = double(t.keys);
     const double seen = causal() ? std::max(1.0, keys - std::min(keys, queries) / 2) : keys;
     const double edge = causal() ? ((double(t.rows) + 64) / double(t.group) / 2 + width) / 2 : 0;
-    const double blocks =
-        std::min(std::ceil(keys / width), causal() ? (seen + edge) / width : std::ceil(keys / width));
+    const double blocks = p.windowed() ? window_blocks()
+                                       : std::min(std::ceil(keys / width),
+                                                  causal() ? (seen + edge) / width : std::ceil(keys / width));
     const double own = t.splits > 1 ? std::ceil(blocks / double(t.splits)) : blocks;
-    return own + kMasked * (causal() ? std::ceil(double(t.rows) / double(t.group) / width) : 1);
+    const double end = std::ceil(double(t.rows) / double(t.group) / width); // of what rows see, in blocks
+    if (p.windowed())
+      return own + kMasked * std::min(own, (p.at_left >= 0 ? end : 0) + (p.at_right >= 0 ? end : 0));
+    return own + kMasked * (causal() ? end : 1);
   }
 
   double seconds() const {

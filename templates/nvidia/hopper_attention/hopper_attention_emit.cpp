@@ -28,6 +28,8 @@ void HopperAttentionKernel::start() {
     ir.fence_barrier_init();
   });
   ir.barrier();
+  ir.launch_dependents(); // that wait for this launch's end, with their own start behind them
+  ir.wait_for_predecessor();
   if (!p.varlen) return;
   Value no = ir.c(ir.i1, 0);
   dense_queries = ir.equal(block.is_passed("query_offsets"), no);
@@ -157,6 +159,7 @@ Kernel HopperAttention::emit(mlir::ModuleOp module, const Attention& p, const st
   launch.block = {t.threads, 1, 1};
   launch.shared = t.shared;
   launch.persistent = t.persistent;
+  launch.dependent = true;
   kernel.launches.push_back(launch);
   if (t.splits > 1) kernel.launches.push_back(combine_parts(ir, p, t, kernel.args, {true, 32, false}));
   return kernel;

@@ -100,6 +100,12 @@ private:
   /// The product has ended: its result becomes part of the sums.
   Values added(Values product, const State&) const;
   Values rescaled(Values sums, const Values& factors) const;
+  /// i1: whether sums are parked behind this block.
+  Value is_due(Value block_of_keys) const;
+  Value parked(size_t piece) const;
+  void park(const Values& sums) const;
+  Values with_parked(Values sums) const;
+  Values parked_where(Value due, const Values& sums, const Values& factors) const;
   void release_q(Value block_of_keys, const KeyBlocks&);
   Values weights_of(const Values& exponentials) const;
   void take_turn(), pass_turn();

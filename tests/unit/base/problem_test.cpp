@@ -364,6 +364,12 @@ TEST(Problem, CMakeComposesTheSameKeys) {
   EXPECT_EQ(attention.size(), 4u * 4 * 2 + 1);
   EXPECT_TRUE(std::any_of(attention.begin(), attention.end(),
                           [](const std::string& key) { return Problem::parse(key).ranged(); }));
+  const auto has = [&](const std::string& field) {
+    return std::any_of(attention.begin(), attention.end(),
+                       [&](const std::string& key) { return key.find(field) != std::string::npos; });
+  };
+  EXPECT_TRUE(has(" window=16777216,-1 at_batch="));
+  EXPECT_TRUE(has(" window=127,0 at=1x1x131072+"));
   EXPECT_EQ(composed, served);
   EXPECT_EQ(served.size(), 29u);
   EXPECT_GE(grouped, 10u);

@@ -1,5 +1,7 @@
 // What verification of attention looks at: a fault in any tile of any head is found, though most rows of a
 // large call are not compared.
+#include "measure/cpu/subject.h"
+#include "measure/values/attention/attention_case.h"
 #include "measure/values/attention/attention_truth.h"
 #include "measure/values/attention/host_threads.h"
 #include "measure/values/stored_values.h"
@@ -232,12 +234,41 @@ TEST(AttentionReference, SubnormalValuesMayBeLostWhereTheChipLosesThem) {
   EXPECT_GT(of("sm_90").first, 1);
 }
 
+/// In verification and in timing; and one that shows more is wrong.
+TEST(AttentionWindow, ATunedCallHasIt) {
+  const Problem problem = Problem::parse(
+      "attention heads=2 kv_heads=1 head_dim=8 value_dim=8 q=f32 kv=f32 out=f32 mask=window queries=60 "
+      "keys=99 options=lse window=7,2 at=1x1x99+2x40x90");
+  const std::vector<AttentionCase> cases = cases_for(problem.attention());
+  for (size_t i : {0, 1}) {
+    EXPECT_EQ(std::string(cases[i].name), "as tuned");
+    EXPECT_EQ(cases[i].shape.left, 7);
+    EXPECT_EQ(cases[i].shape.right, 2);
+  }
+  EXPECT_EQ(cases[1].shape.queries, 40);
+  EXPECT_EQ(cases[2].shape.left, -1) << "other calls have none";
+  const Problem one = problem.at({40, 90, 1, 2});
+  const AttentionShape shape = tuned_shape(one.attention());
+  EXPECT_EQ(shape, cases[1].shape);
+  const auto subject = subject_of(one.attention());
+  const SlotValues values = subject->operands(0, 1)->values();
+  EXPECT_EQ(int64_t(values[DEEPGEN_ARG_WINDOW_LEFT]), 7);
+  EXPECT_EQ(int64_t(values[DEEPGEN_ARG_WINDOW_RIGHT]), 2);
+  EXPECT_NE(subject->baseline().why_not.find("what no window shows"), std::string::npos);
+  AttentionShape wider = shape;
+  wider.left = 8;
+  const AttentionInputs inputs(one.attention(), shape, 3), more(one.attention(), wider, 3); // the same values
+  const AttentionReference right(one.attention(), inputs), wrong(one.attention(), more);
+  const std::vector<AttentionReference::Row> row = {{20, 1}};
+  EXPECT_GT(right.rows(1, 0, row)[0].error_of_lse(wrong.rows(1, 0, row)[0].lse), 1);
+}
+
 TEST(AttentionTruth, IsMadeOnceForAllKernelsOfASearch) {
   Attention p = attention_problem();
   AttentionShape s;
   s.queries = 20, s.keys = 30;
   const auto first = attention_truth(p, s, Type::bf16, 1e6, 1);
-  p.at_queries = 17; // as of an awkward kernel
+  p.at_queries = 17, p.at_left = 3; // as of an awkward kernel, and of another window
   EXPECT_EQ(attention_truth(p, s, Type::bf16, 1e6, 1), first);
   EXPECT_NE(attention_truth(p, s, Type::f32, 1e6, 1), first);
   EXPECT_NE(attention_truth(p, s, {Type::bf16, true}, 1e6, 1), first);

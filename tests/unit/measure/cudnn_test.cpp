@@ -155,6 +155,32 @@ TEST_F(Cudnn, ScoresAreCapped) {
   EXPECT_EQ(std::count(state().modes.begin(), state().modes.end(), kTanh), 0);
 }
 
+/// Its check, too: it would be wrong of other keys.
+TEST_F(Cudnn, TheTunedWindowIsThatOfTheTimedCall) {
+  for (auto [left, right] : {std::pair<int64_t, int64_t>{5, 0}, {-1, 3}, {30, -1}, {3, 4}}) {
+    Attention p = problem(f16, AttentionMask::window);
+    p.lse = true, p.at_left = left, p.at_right = right;
+    const Vendor v = asked(p);
+    EXPECT_EQ(v.left_out, std::vector<std::string>()) << p.key();
+    EXPECT_EQ(v.algorithms.size(), 2u) << p.key() << ": " << v.why_not;
+    EXPECT_GT(std::count(state().modes.begin(), state().modes.end(), kIndex), 0) << p.key();
+    expect_no_complaints(p.key());
+  }
+}
+
+/// Few keys are read, and all have their place in each set of operands.
+TEST_F(Cudnn, SetsOfAWindowFitIntoMemory) {
+  Attention p = problem(f16, AttentionMask::window);
+  p.at_keys = 128;
+  const double whole = p.bytes();
+  p.at_left = p.at_right = 0;
+  ASSERT_LT(p.bytes(), whole / 2);
+  Bench bench(p, device(), 0, 1);
+  EXPECT_GT(bench.ring().ring().count(), 1);
+  EXPECT_LT(double(bench.ring().ring().count()) * whole, 200000);
+  expect_no_complaints(p.key());
+}
+
 /// An engine for decoding takes no mask, and none is needed there.
 TEST_F(Cudnn, AMaskThatHidesNothingIsNone) {
   const auto has_indices = [](Attention p) {

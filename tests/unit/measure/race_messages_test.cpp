@@ -20,6 +20,8 @@ race::Message read_back(const race::Message& message) {
 }
 
 TEST(RaceMessages, AreReadAsTheyWereWritten) {
+  EXPECT_EQ(std::get<race::Begun>(read_back(race::Begun{17})).race, 17) << "races are not arms";
+  EXPECT_TRUE(std::holds_alternative<race::FirstMade>(read_back(race::FirstMade{})));
   EXPECT_EQ(std::get<race::Settled>(read_back(race::Settled{0.5})).seconds, 0.5);
   const auto sampled =
       std::get<race::Sampled>(read_back(race::Sampled{3, 7, {1e-9, false, 1755, true, true}}));
@@ -80,8 +82,8 @@ TEST(RaceMessages, WhatIsNoneIsRefusedWithTheFieldAtFault) {
 
 TEST(RaceMessages, EveryFieldIsNeeded) {
   for (const race::Message& message :
-       std::vector<race::Message>{race::Settled{1}, race::Sampled{}, race::LeftOut{}, race::RoundLost{},
-                                  race::KeptFrom{}, race::Failed{}}) {
+       std::vector<race::Message>{race::Begun{1}, race::FirstMade{}, race::Settled{1}, race::Sampled{},
+                                  race::LeftOut{}, race::RoundLost{}, race::KeptFrom{}, race::Failed{}}) {
     const Json whole = race::to_json(message);
     EXPECT_EQ(refusal(whole), "");
     for (const auto& [key, value] : whole.items()) {

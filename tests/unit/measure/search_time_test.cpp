@@ -35,13 +35,15 @@ struct Logs : testing::Test {
 
 TEST_F(Logs, SayWhatIsLeft) {
   const std::string a = log("a", {{"waiting", 500}, {"verifying", 3}, {"timing", 1.5}}, false),
-                    b = log("b", {{"making", 4}, {"preparing", 0.5}}, true);
+                    b = log("b",
+                            {{"making", 4}, {"preparing", 0.5}, {"starts", {{"workers", 7}, {"seconds", 3}}}},
+                            true);
   const SearchTime one(20, {a}), both(20, {a, b}), none(0, {a, b});
   EXPECT_DOUBLE_EQ(one.left(), 15.5) << "waiting is on nobody's account";
   EXPECT_FALSE(one.cut());
   EXPECT_DOUBLE_EQ(one.preparing(), 0);
   EXPECT_DOUBLE_EQ(both.preparing(), 0.5);
-  EXPECT_DOUBLE_EQ(both.left(), 11);
+  EXPECT_DOUBLE_EQ(both.left(), 11) << "starts are a part of making";
   EXPECT_DOUBLE_EQ(both.left_but(5), 6);
   EXPECT_DOUBLE_EQ(both.left_but(50), 0);
   EXPECT_TRUE(both.cut());
