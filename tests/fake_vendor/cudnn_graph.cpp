@@ -97,7 +97,9 @@ bool fits(const Tensor& small, const Tensor& large) {
 bool compares(int mode) { return mode == POINTWISE_CMP_GT || mode == POINTWISE_CMP_GE; }
 
 size_t inputs_of(int mode) {
-  if (mode == POINTWISE_EXP || mode == POINTWISE_LOG || mode == POINTWISE_GEN_INDEX) return 1;
+  if (mode == POINTWISE_EXP || mode == POINTWISE_LOG || mode == POINTWISE_TANH_FWD ||
+      mode == POINTWISE_GEN_INDEX)
+    return 1;
   return mode == POINTWISE_BINARY_SELECT ? 3 : 2;
 }
 
@@ -127,11 +129,14 @@ std::string fault_of(const Operation& o) {
 }
 
 double computed(const Operation& o, double x, double b, double t, const Config& config) {
+  if (o.mode == config.ignores) return x;
   switch (o.mode) {
   case POINTWISE_ADD:
     return x + b;
   case POINTWISE_MUL:
     return x * b;
+  case POINTWISE_MAX:
+    return std::max(x, b);
   case POINTWISE_DIV:
     return x / b;
   case POINTWISE_SUB:
@@ -140,6 +145,8 @@ double computed(const Operation& o, double x, double b, double t, const Config& 
     return std::exp(x);
   case POINTWISE_LOG:
     return std::log(x);
+  case POINTWISE_TANH_FWD:
+    return std::tanh(x);
   case POINTWISE_CMP_GT:
     return x > b;
   case POINTWISE_CMP_GE:

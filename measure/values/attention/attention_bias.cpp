@@ -17,7 +17,7 @@ BiasLayout::BiasLayout(const Attention& p, const AttentionShape& s) {
   queries_ = of(s.one_bias_of_queries, s.queries), columns_ = std::max<int64_t>(1, s.keys), gap_ = s.gap;
 }
 
-PageBuffer random_bias(const Attention& p, const BiasLayout& layout, uint64_t seed) {
+PageBuffer random_bias(const Attention& p, const BiasLayout& layout, uint64_t seed, bool hide) {
   if (!p.bias) return {};
   constexpr double one_of_16 = -7.0 / 8; ///< of numbers in [-1, 1), so many are below
   const int64_t columns = layout.columns();
@@ -27,7 +27,7 @@ PageBuffer random_bias(const Attention& p, const BiasLayout& layout, uint64_t se
     const bool hidden = uniform(seed + 1, uint64_t(r)) < one_of_16;
     for (int64_t j = 0; j < columns; ++j) {
       const double x = uniform(seed, uint64_t(r * columns + j));
-      encode(*p.bias, hidden || x < one_of_16 ? hides : 4 * x, buffer.data(), r * columns + j);
+      encode(*p.bias, hide && (hidden || x < one_of_16) ? hides : 4 * x, buffer.data(), r * columns + j);
     }
   });
   return buffer;

@@ -30,8 +30,8 @@ private:
 };
 
 /// Dense, in (-4, 4); of 16 keys about one is hidden, and so is a row of 16: by -infinity, and in every
-/// second row by the lowest bf16, unless it is f16.
-PageBuffer random_bias(const Attention&, const BiasLayout&, uint64_t seed);
+/// second row by the lowest bf16, unless it is f16; none where it does not `hide`.
+PageBuffer random_bias(const Attention&, const BiasLayout&, uint64_t seed, bool hide);
 
 /// Which elements in memory, gaps among them, some row may see: the others are in no result.
 std::vector<bool> used_bias(const Attention&, const BiasLayout&, const AttentionShape&);

@@ -81,7 +81,7 @@ AttentionInputs::AttentionInputs(const Attention& p, const AttentionShape& s, ui
       q(random_values(p.q, q_layout, 1, 4 * seed, s.magnitude)),
       key(random_values(p.kv, key_layout, 2, 4 * seed + 1, 1)),
       value(random_values(p.kv, value_layout, 3, 4 * seed + 2, 1)),
-      bias(random_bias(p, bias_layout, 4 * seed + 11)), query_offsets(s.query_offsets()),
+      bias(random_bias(p, bias_layout, 4 * seed + 11, s.bias_hides)), query_offsets(s.query_offsets()),
       key_offsets(s.key_offsets()) {
   for (int64_t h = 0; h < p.heads; ++h) sink.push_back(float(4 * uniform(4 * seed + 3, uint64_t(h))));
 }

@@ -25,6 +25,7 @@ struct AttentionShape {
   bool shared_pages = false; ///< with pages: entries have some in common
   int64_t table_gap = 0;     ///< ids behind an entry's in the table
   bool one_bias_of_entries = false, one_bias_of_heads = false, one_bias_of_queries = false;
+  bool bias_hides = true; ///< some keys, and all of some rows
 
   bool operator==(const AttentionShape&) const = default;
   int64_t queries_of(int64_t entry) const {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,14 +14,6 @@ namespace {
 
 constexpr int64_t kAlignment = 16;  ///< bytes, of operands; cudnn-frontend has the same
 constexpr int64_t kMostKnobs = 128; ///< of a config; 9.6 has 37 kinds
-constexpr size_t kInfinite = 91000; ///< the version from which a masked score is -inf, not the lowest f32
-
-CudnnType type_of(Type t) {
-  return t == Type::f16    ? CudnnType::f16
-         : t == Type::bf16 ? CudnnType::bf16
-         : t == Type::e4m3 ? CudnnType::e4m3
-                           : CudnnType::f32;
-}
 
 /// Behind a config's text: of e4m3 there are graphs with several types of out.
 std::string out_text(const Attention& p, Type out) {
@@ -216,58 +207,24 @@ CudnnAttention::Tensor CudnnAttention::reduce_rows(CudnnReduction what, const Te
   return reduce(what, x, between(CudnnType::f32, {x.sizes[0], x.sizes[1], x.sizes[2], 1}));
 }
 
-/// The scores where x is greater than b, or as great.
-CudnnAttention::Tensor CudnnAttention::select(const Tensor& scores, CudnnPointwise compare, const Tensor& x,
-                                              const Tensor& b) {
-  const Tensor seen =
-      pointwise(compare, CudnnType::boolean, x, {b}, between(CudnnType::boolean, scores.sizes));
-  const float hidden = library_.number < kInfinite ? std::numeric_limits<float>::lowest()
-                                                   : -std::numeric_limits<float>::infinity();
-  return pointwise(CudnnPointwise::select, CudnnType::f32, scores, {number(hidden), seen},
-                   between(CudnnType::f32, scores.sizes));
-}
-
-/// As cudnn-frontend writes the two ends of a band, whose engines look for them: row + keys - queries + right
-/// >= column, in i32, and column + (left + 1 - keys + queries) > row, in f32.
-CudnnAttention::Tensor CudnnAttention::masked(Tensor scores, const SlotValues& call) {
-  const bool window = p_.mask == AttentionMask::window;
-  const int64_t queries = p_.at_queries, keys = p_.at_keys,
-                left = window ? int64_t(call[DEEPGEN_ARG_WINDOW_LEFT]) : -1,
-                right = window                           ? int64_t(call[DEEPGEN_ARG_WINDOW_RIGHT])
-                        : p_.mask == AttentionMask::none ? -1
-                                                         : 0;
-  const int64_t shift = p_.mask == AttentionMask::causal_top_left ? 0 : keys - queries;
-  const CudnnType f32 = CudnnType::f32, i32 = CudnnType::i32;
-  const auto index = [&](int64_t axis) {
-    return pointwise(CudnnPointwise::index, f32, scores, {}, between(i32, scores.sizes), axis);
-  };
-  const auto moved = [&](CudnnPointwise how, const Tensor& x, int64_t by) {
-    return pointwise(how, i32, x, {scalar(i32, uint32_t(int32_t(by)))}, between(i32, x.sizes));
-  };
-  if (right >= 0 && shift + right < keys - 1) { // else the first query sees the last key
-    Tensor row = index(2);
-    const Tensor column = index(3);
-    if (shift) row = moved(CudnnPointwise::sub, moved(CudnnPointwise::add, row, keys), queries);
-    if (right) row = moved(CudnnPointwise::add, row, right);
-    scores = select(scores, CudnnPointwise::greater_or_equal, row, column);
-  }
-  if (left >= 0 && queries - 1 + shift > left) { // else the last query sees the first key
-    const Tensor row = index(2), column = index(3);
-    const Tensor behind = pointwise(CudnnPointwise::add, f32, column, {number(float(left + 1 - shift))},
-                                    between(f32, scores.sizes));
-    scores = select(scores, CudnnPointwise::greater, behind, row);
-  }
-  return scores;
-}
-
 /// With the logarithm of each row's sum, which is an output or virtual.
 CudnnAttention::Tensor CudnnAttention::softmax(const Tensor& scores, const SlotValues& call) {
   const CudnnType f32 = CudnnType::f32;
   const auto like = [&](const Tensor& t) { return between(f32, t.sizes); };
-  const Tensor most = reduce_rows(CudnnReduction::max, scores);
+  std::optional<Tensor> sink;
+  if (p_.sink) sink = operand(DEEPGEN_ARG_SINK, f32, {1, p_.heads, 1, 1}, {p_.heads, 1, 1, 1});
+  Tensor most = reduce_rows(CudnnReduction::max, scores);
+  if (sink) most = pointwise(CudnnPointwise::max, f32, most, {*sink}, like(most));
   const Tensor less = pointwise(CudnnPointwise::sub, f32, scores, {most}, like(scores));
   const Tensor powers = pointwise(CudnnPointwise::exp, f32, less, {}, like(scores));
-  const Tensor sum = reduce_rows(CudnnReduction::add, powers);
+  Tensor sum;
+  if (sink) {
+    const Tensor its = pointwise(CudnnPointwise::sub, f32, *sink, {most}, like(most));
+    const Tensor power = pointwise(CudnnPointwise::exp, f32, its, {}, like(most));
+    const Tensor keys = reduce_rows(CudnnReduction::add, powers);
+    sum = pointwise(CudnnPointwise::add, f32, keys, {power}, like(most));
+  } else
+    sum = reduce_rows(CudnnReduction::add, powers);
   const Tensor log = pointwise(CudnnPointwise::log, f32, sum, {}, like(sum));
   const auto stride = [&](deepgen_arg slot) { return int64_t(call[slot]); };
   const Tensor lse = p_.lse ? operand(DEEPGEN_ARG_LSE, f32, sum.sizes,
@@ -299,7 +256,7 @@ void CudnnAttention::build(const SlotValues& call) {
                      {scalar(CudnnType::f32, uint32_t(call[DEEPGEN_ARG_SCORE_SCALE]))},
                      between(CudnnType::f32, scores.sizes));
   if (is_narrow()) scores = descaled(scores, 1, 1);
-  const Tensor weights = softmax(masked(scores, call), call);
+  const Tensor weights = softmax(masked(biased(capped(scores, call), call), call), call);
   if (is_narrow())
     narrow_product(weights, v, out);
   else
@@ -326,11 +283,17 @@ class CudnnCheck {
 public:
   CudnnCheck(const Bench::Ring& ring, const Attention& p, const std::string& arch, uint64_t seed)
       : ring_(ring), p_(p), call_(sets_of(ring).all().front()),
-        truth_(attention_truth(p, timed(p), cudnn_arithmetic(p, arch), most_attention_products, seed)) {
+        truth_(attention_truth(p, every_row_sees_keys(timed(p)), cudnn_arithmetic(p, arch),
+                               most_attention_products, seed)) {
     const AttentionInputs& in = truth_->inputs;
     upload(call_[DEEPGEN_ARG_Q], in.q, bytes(in.q_layout, p.q));
     upload(call_[DEEPGEN_ARG_KEY], in.key, bytes(in.key_layout, p.kv));
     upload(call_[DEEPGEN_ARG_VALUE], in.value, bytes(in.value_layout, p.kv));
+    const BiasLayout& bias = in.bias_layout;
+    if (p.bias) upload(call_[DEEPGEN_ARG_BIAS], in.bias, bias.rows() * bias.columns() * size_of(*p.bias));
+    if (p.sink)
+      check(driver()->cuMemcpyHtoD(call_[DEEPGEN_ARG_SINK], in.sink.data(), in.sink.size() * sizeof(float)),
+            "copying to the device");
   }
 
   /// Empty, or why its output, of `type`, is wrong.
@@ -356,6 +319,11 @@ public:
 private:
   static AttentionShape timed(const Attention& p) {
     return tuned_shape(p); // as the call that verification makes of it: a reference for both
+  }
+  /// A row that sees no key is NaN there.
+  static AttentionShape every_row_sees_keys(AttentionShape shape) {
+    shape.bias_hides = false;
+    return shape;
   }
   static int64_t bytes(const TokenLayout& layout, Type type) {
     return layout.rows() * layout.columns() * size_of(type);

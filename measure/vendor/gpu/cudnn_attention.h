@@ -20,7 +20,8 @@
 namespace deepgen::cuda {
 
 /// Why cuDNN is not asked for the call that the problem is tuned for: "cuDNN: none: ...", in words; empty
-/// where it is. It is asked for dense calls of f16, bf16 and e4m3, with or without lse, under any mask.
+/// where it is. It is asked for calls of f16, bf16 and e4m3 whose keys are in no pages. Those that are timed
+/// are dense, and so is the graph.
 std::string why_no_cudnn(const Attention&);
 
 /// The types of out that it is asked for, one after the other until an engine serves: the problem's; of e4m3
@@ -86,6 +87,8 @@ private:
                    const Tensor& y, int64_t axis = -1);
   Tensor reduce(CudnnReduction, const Tensor& x, const Tensor& y);
   Tensor reduce_rows(CudnnReduction, const Tensor& x);
+  Tensor capped(const Tensor& scores, const SlotValues& call);
+  Tensor biased(const Tensor& scores, const SlotValues& call);
   Tensor masked(Tensor scores, const SlotValues& call);
   Tensor select(const Tensor& scores, CudnnPointwise, const Tensor& x, const Tensor& b);
   Tensor softmax(const Tensor& scores, const SlotValues& call);

@@ -94,6 +94,13 @@ std::string one_line(const char* text) {
 
 } // namespace
 
+CudnnType type_of(Type t) {
+  return t == Type::f16    ? CudnnType::f16
+         : t == Type::bf16 ? CudnnType::bf16
+         : t == Type::e4m3 ? CudnnType::e4m3
+                           : CudnnType::f32;
+}
+
 CudnnLibrary CudnnLibrary::open() {
   CudnnLibrary c = {};
   c.version = "cudnn";

@@ -5,6 +5,7 @@
 // them are as old as 9.0. A later version may add numbers, and gives none another meaning.
 #pragma once
 
+#include "base/problem/types.h"
 #include "measure/devices/cuda_driver.h"
 
 #include <cstdint>
@@ -95,14 +96,17 @@ enum class CudnnElement : int {
 
 /// cudnnDataType_t
 enum class CudnnType : int { f32 = 0, f16 = 2, i32 = 4, bf16 = 9, boolean = 11, e4m3 = 12 };
+CudnnType type_of(Type);
 /// cudnnPointwiseMode_t; select: x where t is true, else b
 enum class CudnnPointwise : int {
   add = 0,
   mul = 1,
+  max = 3,
   div = 6,
   sub = 9,
   exp = 13,
   log = 15,
+  tanh = 101,
   greater = 302,
   greater_or_equal = 303,
   index = 501,

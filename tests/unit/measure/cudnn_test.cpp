@@ -25,10 +25,10 @@ Attention problem(Type type = bf16, AttentionMask mask = AttentionMask::none) {
 }
 
 /// What the first config makes of a call with a window, and with another scale.
-Verdict verified(const Attention& p, int64_t left, int64_t right) {
+Verdict verified(const Attention& p, int64_t left, int64_t right, double softcap = 0) {
   AttentionShape shape;
   shape.batch = p.at_batch, shape.queries = p.at_queries, shape.keys = p.at_keys;
-  shape.left = left, shape.right = right, shape.scale = 0.3;
+  shape.left = left, shape.right = right, shape.scale = 0.3, shape.softcap = softcap;
   const auto truth = attention_truth(p, shape, AttentionArithmetic(p.kv), most_attention_products, 7);
   const AttentionInputs& in = truth->inputs;
   Bench bench(p, Cudnn::device(), 0, 1);
@@ -103,6 +103,56 @@ TEST_F(Cudnn, BothEndsOfAWindow) {
       EXPECT_EQ(v.status, "ok") << left << " " << right << ": " << v.detail;
       expect_no_complaints(p.key());
     }
+}
+
+/// Each on the calls that are timed: dense, and without a cap. A bias has three types, and hides nothing
+/// there.
+TEST_F(Cudnn, OptionsOfACall) {
+  const std::function<void(Attention&)> options[] = {
+      [](Attention& p) { p.sink = true; },
+      [](Attention& p) { p.bias = f32; },
+      [](Attention& p) { p.bias = p.q; },
+      [](Attention& p) { p.softcap = true; },
+      [](Attention& p) { p.varlen = true; },
+      [](Attention& p) { p.sink = p.softcap = p.varlen = true, p.bias = f16; }};
+  for (const auto& option : options)
+    for (AttentionMask mask : {AttentionMask::none, AttentionMask::causal, AttentionMask::causal_top_left})
+      for (bool lse : {false, true}) {
+        Attention p = problem(bf16, mask);
+        option(p), p.lse = lse;
+        const Vendor v = asked(p);
+        EXPECT_EQ(v.why_not, "") << p.key();
+        EXPECT_EQ(v.left_out, std::vector<std::string>()) << p.key();
+        EXPECT_EQ(v.algorithms.size(), 2u) << p.key();
+        expect_no_complaints(p.key());
+      }
+}
+
+TEST_F(Cudnn, AnIgnoredOptionIsFound) {
+  constexpr int kAdd = 0; // of a bias to scores; of a sink's power to the sum
+  state().configs[kModeA] = {{.engine = 1, .ignores = kAdd}, {.engine = 2}};
+  EXPECT_EQ(asked(problem()).algorithms.size(), 2u) << "nothing is added without a mask and LSE";
+  for (bool sink : {false, true}) {
+    Attention p = problem();
+    p.sink = sink;
+    if (!sink) p.bias = f32;
+    const Vendor v = asked(p);
+    ASSERT_EQ(v.algorithms.size(), 1u) << p.key();
+    EXPECT_TRUE(v.left_out.at(0).starts_with("engine 1: wrong: ")) << v.left_out[0];
+  }
+}
+
+TEST_F(Cudnn, ScoresAreCapped) {
+  constexpr int kTanh = 101;
+  Attention p = problem(f16, AttentionMask::causal);
+  p.softcap = p.lse = true;
+  EXPECT_EQ(verified(p, -1, -1, 3).status, "ok");
+  EXPECT_EQ(std::count(state().modes.begin(), state().modes.end(), kTanh), 1);
+  expect_no_complaints(p.key());
+  state().configs[kModeA] = {{.engine = 1, .ignores = kTanh}};
+  EXPECT_EQ(verified(p, -1, -1, 3).status, "wrong");
+  EXPECT_EQ(verified(p, -1, -1, 0).status, "ok");
+  EXPECT_EQ(std::count(state().modes.begin(), state().modes.end(), kTanh), 0);
 }
 
 /// Its check, too: it would be wrong of other keys.
@@ -229,10 +279,6 @@ TEST_F(Cudnn, IsNotAskedForWhatItIsNotKnownToTake) {
   EXPECT_TRUE(names(why([](Attention& p) { p.q = p.kv = p.out = f32; }), "f16 or bf16"));
   EXPECT_TRUE(names(why([](Attention& p) { p.out = f32; }), "one type"));
   EXPECT_TRUE(names(why([](Attention& p) { p.page_size = 16; }), "pages"));
-  EXPECT_TRUE(names(why([](Attention& p) { p.varlen = true; }), "other lengths"));
-  EXPECT_TRUE(names(why([](Attention& p) { p.softcap = true; }), "capped"));
-  EXPECT_TRUE(names(why([](Attention& p) { p.sink = true; }), "sinks"));
-  EXPECT_TRUE(names(why([](Attention& p) { p.bias = f32; }), "biases"));
   EXPECT_TRUE(names(why([](Attention& p) { p.head_dim = 36; }), "multiples of 8"));
   EXPECT_TRUE(names(why([](Attention& p) { p.q = p.kv = e4m3, p.head_dim = 40; }), "multiples of 16"));
   EXPECT_TRUE(names(why([](Attention& p) { p.mask = AttentionMask::causal, p.at_queries = 38; }), "queries"));
