@@ -61,8 +61,7 @@ struct Estimate {
     if (t.pingpong && warpgroups == 2)
       open += kTwoAlike * std::min(tensor, softmax) / std::max(tensor, softmax);
     const double meet = (t.lazy ? kMeetLazily : kMeet) / double(t.resident);
-    const double parked =
-        t.parked_blocks ? 2 * double(t.parked_bytes) / kBanks / double(t.parked_blocks) : 0;
+    const double parked = t.parked_blocks ? 2 * double(t.parked_bytes) / kBanks / double(t.parked_blocks) : 0;
     const double all = std::max(tensor, softmax) + open * std::min(tensor, softmax) + meet + parked;
     const double bytes = double(t.key_bytes + t.value_bytes) / kShared;
     const double others = std::max(all + scores * soft * kSoft / kLanes, bytes), boxes = producer();
