@@ -1,6 +1,7 @@
 #include "measure/gpu/cuda_workplace.h"
 
 #include "measure/devices/cuda_devices.h"
+#include "measure/gpu/surroundings.h"
 #include "measure/gpu/toolbox/cuda_parameters.h"
 
 namespace deepgen::cuda {

@@ -43,6 +43,25 @@ Kernel kernel(const std::string& name) {
   return k;
 }
 
+/// The n-th call of the driver, and all after it in its process, find the device lost.
+class LostAt {
+public:
+  explicit LostAt(int call)
+      : folder_(std::filesystem::temp_directory_path() / ("deepgen-series-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+    const std::string plan = (folder_ / "calls").string() + " " + std::to_string(call) + " 700";
+    setenv("FAKE_DRIVER_FAILS", plan.c_str(), 1);
+  }
+  LostAt(const LostAt&) = delete;
+  ~LostAt() {
+    unsetenv("FAKE_DRIVER_FAILS");
+    std::filesystem::remove_all(folder_);
+  }
+
+private:
+  std::filesystem::path folder_;
+};
+
 class GpuSeries : public ::testing::Test {
 protected:
   void SetUp() override {
@@ -163,45 +182,61 @@ TEST_F(GpuContest, FinalsStartTwoWorkers) {
 
 /// The device is lost at some call of the driver in the middle: one kernel is out, and its finals begin anew.
 TEST_F(GpuContest, ALostDeviceTakesOneFinalist) {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("deepgen-series-" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  setenv("FAKE_DRIVER_FAILS", ((folder / "calls").string() + " 700 700").c_str(), 1);
+  const LostAt at(700);
   const RangedContest c = contest();
   std::vector<ArmResult> samples;
   const RecordLog log = run_ranged_contest(c, progress_, samples);
-  unsetenv("FAKE_DRIVER_FAILS");
-  std::filesystem::remove_all(folder);
   const auto failed = [](const Record& r) { return r.status == "crash"; };
   EXPECT_EQ(std::count_if(log.records.begin(), log.records.end(), failed), 1) << log.serialize();
+  EXPECT_EQ(spent_.starts.count, 4) << "lost, its race again, all finals anew, hold-out";
   for (const Record& r : log.records)
     if (r.ok()) {
       EXPECT_EQ(r.points.size(), final_points(c.points).at.size());
     }
 }
 
-TEST_F(GpuSeries, ARoundStartsOneWorker) {
-  std::vector<Candidate> all;
-  for (const Kernel& k : kernels_) {
-    Candidate c;
-    c.file.kernels = {k};
-    c.record.slot = int64_t(all.size()), c.record.status = "", c.record.sha256 = k.sha256,
-    c.record.stage = "r0";
-    all.push_back(std::move(c));
+class GpuRound : public GpuSeries {
+protected:
+  void run() {
+    for (const Kernel& k : kernels_) {
+      Candidate c;
+      c.file.kernels = {k};
+      c.record.slot = int64_t(all_.size()), c.record.status = "", c.record.sha256 = k.sha256,
+      c.record.stage = "r0";
+      all_.push_back(std::move(c));
+    }
+    RaceOptions options;
+    options.spent = &spent_;
+    const std::vector<Sizes> sizes = {of_rows(1), of_rows(64), of_rows(1024), of_rows(4096)};
+    const auto at = [&](const Sizes& s) {
+      return field_at(Problem(kernels_[0].problem).at(s), device_, 0, options_, false);
+    };
+    time_at_points(sizes, {&all_[0], &all_[1]}, at, options, 8, progress_);
   }
-  Spent spent;
-  RaceOptions options;
-  options.spent = &spent;
-  const std::vector<Sizes> sizes = {of_rows(1), of_rows(64), of_rows(1024), of_rows(4096)};
-  const auto at = [&](const Sizes& s) {
-    return field_at(Problem(kernels_[0].problem).at(s), device_, 0, options_, false);
-  };
-  time_at_points(sizes, {&all[0], &all[1]}, at, options, 8, progress_);
-  EXPECT_EQ(spent.starts.count, 1);
-  EXPECT_EQ(spent.further.count, 3);
-  for (const Candidate& c : all) {
+  std::vector<Candidate> all_;
+  Spent spent_;
+};
+
+TEST_F(GpuRound, StartsOneWorker) {
+  run();
+  EXPECT_EQ(spent_.starts.count, 1);
+  EXPECT_EQ(spent_.further.count, 3);
+  for (const Candidate& c : all_) {
     EXPECT_EQ(c.record.status, "ok") << c.record.detail;
     EXPECT_EQ(c.record.points.size(), 4u);
+  }
+}
+
+/// In the first race, while the graphs of the anchor are made, and while those of the other one are.
+TEST_F(GpuRound, ALostDeviceTakesOneCandidate) {
+  constexpr int kCalls[] = {1000, 3000};
+  for (size_t lost : {0, 1}) {
+    all_.clear();
+    const LostAt at(kCalls[lost]);
+    run();
+    EXPECT_EQ(all_[lost].record.status, "crash");
+    EXPECT_EQ(all_[1 - lost].record.status, "ok") << all_[1 - lost].record.detail;
+    EXPECT_EQ(all_[1 - lost].record.points.size(), 4u);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "base/kernel/call_grid.h"
 #include "base/kernel/kernel_call.h"
 #include "base/search/ranged_decision.h"
+#include "measure/commands/ranged_borders.h"
 #include "measure/commands/ranged_final.h"
 #include "measure/commands/ranged_round.h"
 
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 
 namespace deepgen {
@@ -145,6 +147,85 @@ TEST(RangedFinal, BordersAreFoundAtTheStep) {
   EXPECT_EQ(said,
             "test: m=512: no vendor here\ntest: m=512: left out at 512\ntest: m=1000: left out at 1000\n"
             "test: m=4096: left out at 4096\n");
+}
+
+RangedBorder between(int64_t low, int64_t high) {
+  RangedBorder b;
+  b.low = low, b.high = high;
+  return b;
+}
+
+/// Where the second kernel is faster from `truth` on: the sizes that are compared, and what is found, last.
+std::vector<int64_t> searched(BorderSearch search, int64_t truth) {
+  std::vector<int64_t> out;
+  while (const auto at = search.next()) {
+    out.push_back(*at);
+    search.tell(*at >= truth ? 1 : -std::numeric_limits<double>::infinity());
+  }
+  out.push_back(search.found());
+  return out;
+}
+
+TEST(RangedBorders, AreHalvedOrSearchedAmongSteps) {
+  using List = std::vector<int64_t>;
+  EXPECT_EQ(searched({between(1, 4096), {}, 0.01}, 300), (List{64, 512, 181, 304, 304}));
+  EXPECT_EQ(searched({between(1, 4096), {}, 0.01}, 5000), (List{64, 512, 1448, 2435, 4096}));
+  EXPECT_EQ(searched({between(400, 500), {}, 0.01}, 0), (List{447, 447})) << "to an eighth";
+  EXPECT_EQ(searched({between(440, 500), {}, 0.01}, 0), (List{500}));
+  EXPECT_EQ(searched({between(1, 2), {}, 0.01}, 0), (List{2})) << "nothing is between";
+  const List steps = {1025, 1153, 1281, 1409, 1537};
+  EXPECT_EQ(searched({between(1000, 1600), steps, 0.01}, 1100), (List{1281, 1153, 1025, 1153}));
+  EXPECT_EQ(searched({between(1000, 1600), steps, 0.01}, 0), (List{1281, 1153, 1025, 1025}));
+  EXPECT_EQ(searched({between(1000, 1600), steps, 0.01}, 9999), (List{1281, 1537, 1600}))
+      << "at none of them";
+  List many;
+  for (int64_t i = 1; i <= 100; ++i) many.push_back(10 * i);
+  EXPECT_EQ(searched({between(1, 1000), many, 0.01}, 0), (List{510, 260, 130, 70, 70})) << "four times";
+}
+
+TEST(RangedBorders, EndWhereOneIsAsGoodAsTheOther) {
+  BorderSearch halved(between(1, 4096), {}, 0.01), steps(between(1, 4096), {100, 200, 300}, 0.01);
+  halved.tell(0.009), steps.tell(0.009);
+  EXPECT_FALSE(halved.next());
+  EXPECT_EQ(halved.found(), 64);
+  EXPECT_EQ(steps.next(), 100) << "between steps nothing changes, but at one";
+}
+
+/// Each of three is six times as fast as the others in its part. The next sizes at both borders do not depend
+/// on each other.
+TEST(RangedFinal, EveryBorderIsMeasured) {
+  const auto part_of = [](int64_t m) { return m <= 100 ? 0 : m <= 1000 ? 1 : 2; };
+  const std::vector<std::string> names = {"first", "second", "third"};
+  const Work work = [=](const std::string& name, const Sizes& at) {
+    return name == names[size_t(part_of(at.m))] ? 10000 : 60000;
+  };
+  RangedContest c;
+  c.problem = rows_to(4096);
+  c.points = tune_points(c.problem, {"1", "16", "64", "256", "512", "2048", "4096"}, {}, 4, "test");
+  std::vector<Kernel> kernels(3);
+  for (size_t i = 0; i < names.size(); ++i) {
+    kernels[i].role = "main", kernels[i].sha256 = names[i], kernels[i].problem = rows_to(4096);
+    Record r;
+    r.stage = "final", r.slot = int64_t(i), r.problem = Problem(c.problem).key(), r.arch = "cpu";
+    r.choice = {"template", Config({{"n", r.slot}})};
+    r.sha256 = names[i], r.origin = "model";
+    c.finalists.push_back(r), c.kernels.push_back(&kernels[i]);
+  }
+  c.has_default = false;
+  c.field = [&](const Sizes& at, bool) { return std::make_unique<SpinningField>(at, work); };
+  c.seconds = 4, c.options.most_rounds = 7;
+  Progress progress("test");
+  std::vector<ArmResult> samples;
+  const RecordLog log = run_ranged_contest(c, progress, samples);
+  const std::vector<Border> borders = borders_of(log.environment);
+  ASSERT_EQ(borders.size(), 2u) << log.serialize();
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(borders[i].before, names[i]);
+    EXPECT_EQ(borders[i].after, names[i + 1]);
+    const int64_t truth = i ? 1001 : 101;
+    EXPECT_GE(borders[i].first, truth);
+    EXPECT_LE(borders[i].first, truth * 8 / 7 + 1) << "to an eighth";
+  }
 }
 
 /// The times of both follow nothing, so that no prediction can be right: a few sizes are measured after all,

@@ -243,7 +243,8 @@ TEST_F(Harm, AHangTakesOneArmOfOneRace) {
   o.call_seconds = 0.4;
   run_with(
       [](int sample) {
-        while (sample == 2) pause();
+        if (sample != 2) return;
+        while (true) pause();
       },
       o);
   EXPECT_EQ(told_[1][2].failure, "timeout");
