@@ -152,7 +152,7 @@ TEST(NarrowAttention, EveryGpuServesPagesAndBias) {
 constexpr const char *kPlain = "consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=1 soft=0 "
                                "halfway=0 persistent=1",
                      *kParked = "consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=2 soft=0 "
-                                "halfway=0 persistent=1 promote=64";
+                                "halfway=0 persistent=1 promote=128";
 
 /// What is put in the place of a piece of PTX; of one place each, or of all at once.
 struct Planted {
@@ -160,15 +160,12 @@ struct Planted {
   bool each = true;
 };
 
-Attention planted_problem() {
-  return problem("head_dim=64 value_dim=64", "out=bf16 mask=causal queries=300 keys=600 options=varlen+lse "
-                                             "at_batch=1 at_queries=200 at_keys=410");
-}
-
 /// In the cases of the problem, and in a few more.
 template <size_t count>
-void expect_found(const char* config, const Planted (&all)[count]) {
-  const Attention p = planted_problem();
+void expect_found(const char* config, const char* mask, const Planted (&all)[count]) {
+  const Attention p = problem("head_dim=64 value_dim=64", std::string("out=bf16 mask=") + mask +
+                                                              " queries=300 keys=600 options=varlen+lse "
+                                                              "at_batch=1 at_queries=200 at_keys=410");
   const Kernel right = compiled(p, config);
   std::vector<AttentionCase> cases = cases_for(p);
   AttentionCase& masked = cases.emplace_back(); // the first consumer's last block of keys is masked, too
@@ -177,6 +174,9 @@ void expect_found(const char* config, const Planted (&all)[count]) {
   AttentionCase& negative = cases.emplace_back(); // which negates Q
   negative.name = "a negative scale", negative.shape.queries = 70, negative.shape.keys = 90;
   negative.shape.scale = -0.25;
+  AttentionCase& rising = cases.emplace_back(); // maxima rise when there are sums
+  rising.name = "scores far apart, many blocks", rising.shape.queries = 70, rising.shape.keys = 400;
+  rising.shape.magnitude = 400;
   const auto fault = [&](const Kernel& k) {
     for (const AttentionCase& c : cases)
       if (const std::string found = ptx_sim::check_attention(k, c, 2).fault; !found.empty()) return found;
@@ -213,14 +213,17 @@ TEST(NarrowAttention, PlantedFaultsAreFound) {
       {R"(wgmma\.wait_group\.sync\.aligned 0;)", ""},
       {R"(wgmma\.wait_group\.sync\.aligned 1;)", ""},
   };
-  expect_found(kPlain, all);
+  expect_found(kPlain, "causal", all);
 }
 
 TEST(NarrowAttention, FaultsOfParkedSumsAreFound) {
   const Planted all[] = {
-      {R"(st\.shared\.v4\.b32 [^;]*;)", ""}, // not zeros before, or not parked
+      {R"(st\.shared\.v4\.b32 [^;]*;)", ""},     // not zeros before, not parked, or not rescaled
+      {R"(setp\.ne\.b32 never, %r\d+, 0;)", ""}, // sums begin from zero where they were not parked
+      {R"(setp\.ne\.b32 never, (%r\d+), 0;)", "setp.eq.b32 never, 0, 0;",
+       false}, // what was parked is added again
   };
-  expect_found(kParked, all);
+  expect_found(kParked, "none", all);
 }
 
 TEST(NarrowAttention, SaysWhatItDoesNotServe) {
@@ -248,11 +251,11 @@ TEST(NarrowAttention, SaysWhatItDoesNotServe) {
   EXPECT_NE(changed(kPlain, "rescale=1", "rescale=2").find("rescale=1"), std::string::npos);
   EXPECT_NE(changed(kPlain, "keys=64", "keys=80").find("32"), std::string::npos);
   EXPECT_NE(changed(kParked, "rescale=2", "rescale=0").find("rescale=2"), std::string::npos);
-  EXPECT_NE(changed(kParked, "promote=64", "promote=512").find("at most 500"), std::string::npos);
-  EXPECT_EQ(changed(kParked, "promote=64", "promote=0"), "");
+  EXPECT_NE(changed(kParked, "promote=128", "promote=512").find("at most 500"), std::string::npos);
+  EXPECT_EQ(changed(kParked, "promote=128", "promote=0"), "");
   p.keys = 5000; // of which tensor cores cut too many sums
-  EXPECT_NE(changed(kParked, "promote=64", "promote=0").find("more than 2048"), std::string::npos);
-  EXPECT_EQ(changed(kParked, "promote=64", "promote=2048"), "");
+  EXPECT_NE(changed(kParked, "promote=128", "promote=0").find("more than 2048"), std::string::npos);
+  EXPECT_EQ(changed(kParked, "promote=128", "promote=2048"), "");
 }
 
 } // namespace

@@ -7,7 +7,8 @@
 namespace deepgen {
 namespace {
 
-constexpr int64_t kTurns = 8; ///< named barriers of the consumers
+constexpr int64_t kTurns = 8;        ///< named barriers of the consumers
+constexpr int64_t kPiece = 16 * 128; ///< bytes of a warpgroup's parked sums: 16 of a thread
 
 } // namespace
 
@@ -58,7 +59,7 @@ Values HopperAttentionKernel::attend(mlir::ValueRange carried) {
         Value scale = ir.bitcast(ir.i32, arguments.at("score_scale"));
         ir.branch(ir.less(scale, 0), [&] { negate_q(); });
         const OwnBlocks own = own_blocks(blocks);
-        const State last = finish(steps(own, begin(own, skip(own.skipped, {carried[2], carried[3]}))));
+        const State last = finish(own, steps(own, begin(own, skip(own.skipped, {carried[2], carried[3]}))));
         Values out = last.sums;
         out.append(last.rows), out.append({last.place.stage, last.place.parity});
         return out;
@@ -98,8 +99,9 @@ Values HopperAttentionKernel::scores(Value stage) {
   return ir.multiply_steps(t.scores, q, keys, steps, false, none);
 }
 
-/// Starts the product of weights and their values, which is added to sums; or, promoted, is one of its own.
-Values HopperAttentionKernel::weigh(const State& s) {
+/// Starts the product of weights and their values, which are of this block of keys. It is added to sums; or,
+/// promoted, is one of its own; or begins from zero, where sums were parked.
+Values HopperAttentionKernel::weigh(const State& s, Value block_of_keys) {
   const MatrixOperand values = t.narrow ? MatrixOperand{turned_stage(s.place.stage), true, t.columns * 128}
                                         : MatrixOperand{value_stage(s.place.stage), false, t.keys * 128};
   if (t.promoted) {
@@ -107,7 +109,8 @@ Values HopperAttentionKernel::weigh(const State& s) {
     return ir.multiply_fragments(t.sums, s.weights, values, false, none);
   }
   const Values sums = s.factors.empty() ? s.sums : rescaled(s.sums, s.factors);
-  return ir.multiply_fragments(t.sums, s.weights, values, true, sums);
+  Value adds = t.parked_blocks ? ir.select(is_due(block_of_keys), ir.c(0), ir.c(1)) : nullptr;
+  return ir.multiply_fragments(t.sums, s.weights, values, true, sums, adds);
 }
 
 Values HopperAttentionKernel::added(Values product, const State& s) const {
@@ -205,7 +208,7 @@ HopperAttentionKernel::State HopperAttentionKernel::step(Value block_of_keys, co
   take_turn();
   Values x = scores(keys.stage);
   ir.wait(value_full(s.place.stage), s.place.parity);
-  Values sums = weigh(s);
+  Values sums = weigh(s, ir.add(block_of_keys, 1));
   pass_turn();
   x = ir.wait_products(1, x, {});
   release(key_empty(keys.stage)), release_q(block_of_keys, blocks);
@@ -227,50 +230,74 @@ HopperAttentionKernel::State HopperAttentionKernel::step(Value block_of_keys, co
   if (!t.halfway) await(x.size());
   s.weights = weights_of(x);
   s.sums = added(sums, s);
-  if (t.parked_blocks)
-    s.sums = parked_where(ir.bit_or(rises, is_due(block_of_keys)), sums, factors);
-  else if (t.lazy)
-    s.sums = ir.branch(
-        rises, mlir::ValueRange(sums).getTypes(), [&] { return rescaled(sums, factors); },
-        [&] { return sums; });
+  if (t.lazy)
+    s.sums = rescaled_where(rises, sums, factors);
   else if (!t.early)
     s.sums = rescaled(sums, factors);
   if (t.early) s.factors = factors;
+  if (t.parked_blocks) ir.branch(is_due(block_of_keys), [&] { add_to_parked(s.sums); });
   s.place = keys;
   return s;
 }
 
 Value HopperAttentionKernel::is_due(Value block_of_keys) const {
-  return ir.equal(ir.remainder(block_of_keys, t.parked_blocks), ir.c(0));
+  return ir.equal(ir.remainder(block_of_keys, t.parked_blocks),
+                  ir.c(t.parked_blocks - 1)); // seldom the last, 0
 }
 
-/// Of this thread's sums, 16 bytes at a time.
-Value HopperAttentionKernel::parked(size_t piece) const {
-  Value own = ir.add(ir.add(memory, t.parked_offset), ir.mul(consumer, 64 * t.columns * size_of(Type::f32)));
-  Value at = ir.add(own, ir.shift_left(ir.bit_and(ir.thread(), 127), 4));
-  return ir.pointer_to(ir.add(at, int64_t(piece) * 16 * 128));
+/// Of this thread. Few blocks of keys ask for it: LLVM would find it ahead of the loop, and keep it in
+/// registers.
+Value HopperAttentionKernel::parked_sums() const {
+  Value thread = ir.assembly(ir.i32, "mov.u32 $0, %tid.x;", "=r", {}, true);
+  Value own = ir.mul(ir.sub(ir.shift_right_bits(thread, 7), ir.c(1)), 64 * t.columns * size_of(Type::f32));
+  return ir.add(ir.add(ir.add(memory, t.parked_offset), own), ir.shift_left(ir.bit_and(thread, 127), 4));
+}
+
+Value HopperAttentionKernel::parked(Value own, size_t piece) const {
+  return ir.pointer_to(ir.add(own, int64_t(piece) * kPiece));
 }
 
 void HopperAttentionKernel::park(const Values& sums) const {
+  Value own = parked_sums();
   for (size_t i = 0; i < sums.size(); i += 4)
-    ir.store(ir.pack(Values(llvm::ArrayRef<Value>(sums).slice(i, 4))), parked(i / 4), 16);
+    ir.store(ir.pack(Values(llvm::ArrayRef<Value>(sums).slice(i, 4))), parked(own, i / 4), 16);
+}
+
+void HopperAttentionKernel::add_to_parked(const Values& sums) const {
+  Value own = parked_sums();
+  for (size_t i = 0; i < sums.size(); i += 4) { // piece by piece: there are no registers for all
+    Values four = ir.unpack(ir.load(ir.lanes(4, ir.f32), parked(own, i / 4), 16));
+    for (size_t k = 0; k < 4; ++k) four[k] = ir.addf(four[k], sums[i + k]);
+    ir.store(ir.pack(four), parked(own, i / 4), 16);
+  }
+}
+
+/// In a loop: unrolled beside the sums, ptxas 13.0 would spill.
+void HopperAttentionKernel::rescale_parked(const Values& factors) const {
+  Value own = parked_sums();
+  ir.rolled_loop(own, ir.add(own, t.columns / 8 * kPiece), kPiece, [&](Value at) {
+    Values four = ir.unpack(ir.load(ir.lanes(4, ir.f32), ir.pointer_to(at), 16));
+    for (size_t k = 0; k < 4; ++k) four[k] = ir.mulf(four[k], factors[k / 2]);
+    ir.store(ir.pack(four), ir.pointer_to(at), 16);
+  });
 }
 
 Values HopperAttentionKernel::with_parked(Values sums) const {
+  Value own = parked_sums();
   for (size_t i = 0; i < sums.size(); i += 4) {
-    const Values before = ir.unpack(ir.load(ir.lanes(4, ir.f32), parked(i / 4), 16));
-    for (size_t k = 0; k < 4; ++k) sums[i + k] = ir.addf(sums[i + k], before[k]);
+    const Values four = ir.unpack(ir.load(ir.lanes(4, ir.f32), parked(own, i / 4), 16));
+    for (size_t k = 0; k < 4; ++k) sums[i + k] = ir.addf(sums[i + k], four[k]);
   }
   return sums;
 }
 
-/// Those in shared memory have the scale of the sums here, so that both are rescaled together.
-Values HopperAttentionKernel::parked_where(Value due, const Values& sums, const Values& factors) const {
+/// Parked sums have the scale of the others.
+Values HopperAttentionKernel::rescaled_where(Value rises, const Values& sums, const Values& factors) const {
   return ir.branch(
-      due, mlir::ValueRange(sums).getTypes(),
+      rises, mlir::ValueRange(sums).getTypes(),
       [&] {
-        park(rescaled(with_parked(sums), factors));
-        return Values(sums.size(), ir.number(ir.f32, 0));
+        if (t.parked_blocks) rescale_parked(factors);
+        return rescaled(sums, factors);
       },
       [&] { return sums; });
 }
@@ -294,9 +321,9 @@ HopperAttentionKernel::State HopperAttentionKernel::steps(const OwnBlocks& block
   return s;
 }
 
-HopperAttentionKernel::State HopperAttentionKernel::finish(State s) {
+HopperAttentionKernel::State HopperAttentionKernel::finish(const KeyBlocks& blocks, State s) {
   ir.wait(value_full(s.place.stage), s.place.parity);
-  s.sums = added(ir.wait_products(0, weigh(s), s.weights), s);
+  s.sums = added(ir.wait_products(0, weigh(s, blocks.from), s.weights), s);
   if (t.parked_blocks) s.sums = with_parked(s.sums);
   release(value_empty(s.place.stage));
   s.place = next(s.place), s.factors.clear();

@@ -94,18 +94,21 @@ private:
   State begin(const OwnBlocks&, RingPlace);
   State step(Value block_of_keys, const KeyBlocks&, bool masked, State);
   State steps(const OwnBlocks&, State);
-  State finish(State);
+  State finish(const KeyBlocks&, State);
   Values scores(Value stage);
-  Values weigh(const State&);
+  Values weigh(const State&, Value block_of_keys);
   /// The product has ended: its result becomes part of the sums.
   Values added(Values product, const State&) const;
   Values rescaled(Values sums, const Values& factors) const;
   /// i1: whether sums are parked behind this block.
   Value is_due(Value block_of_keys) const;
-  Value parked(size_t piece) const;
+  Value parked_sums() const;
+  Value parked(Value own, size_t piece) const;
   void park(const Values& sums) const;
+  void add_to_parked(const Values& sums) const;
+  void rescale_parked(const Values& factors) const;
   Values with_parked(Values sums) const;
-  Values parked_where(Value due, const Values& sums, const Values& factors) const;
+  Values rescaled_where(Value rises, const Values& sums, const Values& factors) const;
   void release_q(Value block_of_keys, const KeyBlocks&);
   Values weights_of(const Values& exponentials) const;
   void take_turn(), pass_turn();
