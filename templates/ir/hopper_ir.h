@@ -81,9 +81,8 @@ public:
   Values multiply_steps(const WarpgroupMma&, const MatrixOperand& a, const MatrixOperand& b,
                         llvm::ArrayRef<ProductStep>, bool accumulate, mlir::ValueRange sums);
   /// A is in registers: four i32 for each step, as mma.sync has them. B's steps follow each other.
-  /// `accumulate_where`: i32, the same in the warpgroup; sums begin from zero where it is 0.
   Values multiply_fragments(const WarpgroupMma&, mlir::ValueRange fragments, const MatrixOperand& b,
-                            bool accumulate, mlir::ValueRange sums, Value accumulate_where = nullptr);
+                            bool accumulate, mlir::ValueRange sums);
   /// Until all but so many groups are done. `results` (f32) are values from here on; `held`, what products
   /// read of registers, stay where they are until here.
   Values wait_products(int64_t in_flight, mlir::ValueRange results, mlir::ValueRange held);

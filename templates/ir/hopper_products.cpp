@@ -107,11 +107,6 @@ public:
             "setp.eq.b32 always, 0, 0; wgmma.fence.sync.aligned;\n";
   }
   std::string other(int64_t i) const { return "$" + text(2 * count_ + i); }
-  /// The first product adds to sums where operand `i` is not 0.
-  void accumulate_where(int64_t i) {
-    code_ += "setp.ne.b32 never, " + other(i) + ", 0;\n";
-    add_ = "never";
-  }
   /// A descriptor of what lies so many bytes behind the address in operand `i`, a descriptor's lower bits,
   /// which it does not leave.
   void describe(const char* name, int64_t i, const MatrixOperand& x, int64_t bytes) {
@@ -162,14 +157,12 @@ Values HopperIr::multiply_steps(const WarpgroupMma& m, const MatrixOperand& a, c
 }
 
 Values HopperIr::multiply_fragments(const WarpgroupMma& m, mlir::ValueRange fragments,
-                                    const MatrixOperand& b_, bool accumulate, mlir::ValueRange sums,
-                                    Value accumulate_where) {
+                                    const MatrixOperand& b_, bool accumulate, mlir::ValueRange sums) {
   constexpr int64_t kRegisters = 4; // of A, for a step of K
   constexpr int64_t kRow = 128 / kStepBytes;
   const int64_t steps = int64_t(fragments.size()) / kRegisters;
   GroupText code(m, accumulate);
-  if (accumulate_where) code.accumulate_where(1 + kRegisters * steps);
-  std::string others = accumulate_where ? "r,r" : "r";
+  std::string others = "r";
   for (int64_t step = 0; step < steps; ++step) {
     std::string a = "{";
     for (int64_t i = 0; i < kRegisters; ++i, others += ",r")
@@ -181,7 +174,6 @@ Values HopperIr::multiply_fragments(const WarpgroupMma& m, mlir::ValueRange frag
   Values operands(sums.begin(), sums.end());
   operands.push_back(descriptor_bits(b_.address));
   operands.append(fragments.begin(), fragments.end());
-  if (accumulate_where) operands.push_back(accumulate_where);
   mlir::Type record = record_of(int64_t(sums.size()), f32);
   return fields_of(*this, assembly(record, code.end(), code.constraints(others), operands, true));
 }

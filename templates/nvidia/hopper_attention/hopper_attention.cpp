@@ -36,9 +36,10 @@ constexpr int64_t kSliceBytes = 128;
 constexpr int64_t kNarrowStep = 32; ///< keys of a product of 8-bit floats
 constexpr int64_t kLift = 8;        ///< powers of two: e4m3 ends at 448, which is
 constexpr double kNarrowRise = 0.8; ///< and more powers of two, rounded downwards
-/// Keys of a sum of 8-bit floats: tensor cores cut it at each 32 of them, by less than 2^-13 of it
-/// (docs/numerics.md). All together that is 2^-8 where all products have one sign, as bf16 rounds.
-constexpr int64_t kMostUnpromoted = 2048;
+constexpr int64_t kNarrowDim = 128; ///< of values whose sums are kept twice, as those of promote=1 are
+/// Keys of a sum of 8-bit floats that stays in accumulators. Tensor cores cut it at each 32 of them, by 2^-14
+/// of it on average (docs/numerics.md): at most by 2^-4 all together, as weights are rounded.
+constexpr int64_t kMostUnpromoted = 32768;
 constexpr int64_t kMostDim = 256;      ///< whose sums fit into the registers of a warpgroup
 constexpr int64_t kAlign = 16;         ///< bytes, that TMA wants of bases and strides
 constexpr int64_t kChains = 4;         ///< which hide each other's latencies
@@ -128,22 +129,10 @@ const Rule<Index, Point> kRules[] = {
      [](const Point&) {
        return std::string("promote=1 rescales sums as products are added to them: rescale=1");
      }},
-    {kPromote, [](const Point& x) { return x.t.parked_blocks && !x.t.lazy; },
-     [](const Point&) {
-       return std::string("promote of several blocks parks sums where they are rescaled: rescale=2");
-     }},
-    {kPromote, [](const Point& x) { return x.t.parked_blocks && x.t.keys * x.t.parked_blocks >= x.p.keys; },
+    {kPromote, [](const Point& x) { return x.t.narrow && !x.t.promoted && x.p.keys > kMostUnpromoted; },
      [](const Point& x) {
-       return "promote of " + text(x.t.keys * x.t.parked_blocks) + " keys, where there are at most " +
-              text(x.p.keys);
-     }},
-    {kPromote,
-     [](const Point& x) {
-       return x.t.narrow && !x.t.promoted && !x.t.parked_blocks && x.p.keys > kMostUnpromoted;
-     },
-     [](const Point& x) {
-       return "promote=0 with " + text(x.p.keys) + " keys: tensor cores cut sums of more than " +
-              text(kMostUnpromoted);
+       return "promote=0 with " + text(x.p.keys) +
+              " keys: tensor cores cut too much of sums over more than " + text(kMostUnpromoted);
      }},
     {kPingpong, [](const Point& x) { return x.t.pingpong && x.t.consumers == 1; },
      [](const Point&) { return std::string("pingpong=1 is for several consumers"); }},
@@ -173,19 +162,18 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
       consumers(at(c, kConsumers)), resident(at(c, kResident)), q_stages(1 + at(c, kAhead)),
       stages(at(c, kStages)), pingpong(at(c, kPingpong) != 0), early(at(c, kRescale) == kEarly),
       halfway(at(c, kHalfway) != 0), persistent(at(c, kPersistent) != 0), threads(128 * (1 + consumers)),
-      narrow(is_fp8(p.kv)), promoted(narrow && value_or(c, "promote", 1) == 1),
-      parked_blocks(narrow && !promoted ? ceil_div(value_or(c, "promote", 0), keys) : 0),
-      slice(kSliceBytes / size_of(p.kv)), depth_steps(ceil_div(p.head_dim * size_of(p.q), 32)),
-      q_slices(ceil_div(p.head_dim, slice)), value_slices(ceil_div(p.value_dim, slice)),
+      narrow(is_fp8(p.kv)), promoted(narrow && value_or(c, "promote", 1)), slice(kSliceBytes / size_of(p.kv)),
+      depth_steps(ceil_div(p.head_dim * size_of(p.q), 32)), q_slices(ceil_div(p.head_dim, slice)),
+      value_slices(ceil_div(p.value_dim, slice)),
       columns(narrow ? round_up(p.value_dim, 16) : slice * value_slices),
       box(p.paged() ? std::gcd(p.page_size, keys) : keys), q_bytes(q_slices * rows * 128),
       key_bytes(q_slices * keys * 128), value_bytes(value_slices * keys * 128),
       turned_bytes(narrow ? ceil_div(keys, kSliceBytes) * columns * kSliceBytes : 0),
-      parked_bytes(parked_blocks ? rows * columns * size_of(Type::f32) : 0), keys_offset(q_stages * q_bytes),
-      values_offset(keys_offset + stages * key_bytes), turned_offset(values_offset + stages * value_bytes),
-      parked_offset(turned_offset + stages * turned_bytes), barriers_offset(parked_offset + parked_bytes),
-      shared(barriers_offset + kBarriers), weights(keys * size_of(p.kv) / 8),
-      scores{p.q, p.kv, Type::f32, keys}, sums{p.kv, p.kv, Type::f32, columns} {
+      keys_offset(q_stages * q_bytes), values_offset(keys_offset + stages * key_bytes),
+      turned_offset(values_offset + stages * value_bytes),
+      barriers_offset(turned_offset + stages * turned_bytes), shared(barriers_offset + kBarriers),
+      weights(keys * size_of(p.kv) / 8), scores{p.q, p.kv, Type::f32, keys},
+      sums{p.kv, p.kv, Type::f32, columns} {
   // Sums, scores, exponentials of the block before; maxima and sums of rows, addresses.
   registers = columns / 2 * (promoted ? 2 : 1) + keys / 2 + weights + 20;
   if (p.bias) registers += keys / 4 + 4; // of a row, and where rows begin
@@ -216,6 +204,10 @@ std::string HopperAttention::why_not(const Attention& p, const std::string& arch
            text(elements);
   if (p.kv == Type::e4m3 && p.paged())
     return "values of e4m3 in pages are not transposed here: leave out PAGED; mma_attention serves it";
+  if (p.kv == Type::e4m3 && p.value_dim > kNarrowDim && p.keys > kMostUnpromoted)
+    return "values of " + text(p.value_dim) + " elements of e4m3 with " + text(p.keys) +
+           " keys: sums over more than " + text(kMostUnpromoted) + " are kept twice, and registers take " +
+           text(kNarrowDim) + " elements then; mma_attention serves it";
   if (p.head_dim > kMostDim || p.value_dim > kMostDim)
     return "HEAD_DIM " + text(p.head_dim) + " " + text(p.value_dim) +
            ": a warpgroup has registers and shared memory for at most " + text(kMostDim);
@@ -248,13 +240,11 @@ std::vector<Parameter> HopperAttention::parameters(const Attention& p, const Dev
       {"halfway", {0, 1}, "1: the product before is awaited when half of the exponentials are made"},
       {"persistent", {0, 1}, "1: blocks walk over all rows; 0: a block for each tile of rows"}};
   if (is_fp8(p.kv))
-    list.push_back(
-        {"promote",
-         {0, 1, 1024, 2048},
-         "1: the product of each block of keys is one of its own, added to sums in f32; more: each "
-         "so many keys, sums are added to others in shared memory; 0: never",
-         {0, kMostUnpromoted},
-         1});
+    list.push_back({"promote",
+                    {0, 1},
+                    "1: the product of each block of keys is one of its own, added to sums in f32",
+                    {},
+                    1});
   if (may_pack(p))
     list.push_back(
         {"pack", {0, 1}, "1: a block has the rows of all heads of Q that share a head of K", {}, 0});
@@ -300,8 +290,7 @@ std::vector<Choice> HopperAttention::fallbacks(const Attention& p, const std::st
 /// The same code, in a call that ends within its blocks.
 Attention HopperAttention::awkward(const Attention& p, const Config& config) const {
   const HopperAttentionTiling t(p, config);
-  const int64_t blocks = std::max(t.stages + 1, t.parked_blocks + 2);
-  return p.alone(1, std::min(p.at_queries, t.rows + 3), std::min(p.at_keys, blocks * t.keys + 3));
+  return p.alone(1, std::min(p.at_queries, t.rows + 3), std::min(p.at_keys, (t.stages + 1) * t.keys + 3));
 }
 
 } // namespace deepgen

@@ -5,8 +5,7 @@
 // next block of keys, and the product of the present one, are under way while a softmax is computed. Keys and
 // values may lie in pages: a box is of one page then. Of 8-bit floats, wgmma takes values only with keys side
 // by side: three warps beside the producer transpose them. As tensor cores keep fewer bits of their sums, the
-// product of each block of keys may be one of its own, which is added to sums in f32; or sums are parked in
-// shared memory now and then, and begin from zero.
+// product of each block of keys may be one of its own, which is added to sums in f32.
 #pragma once
 
 #include "templates/core/operator_template.h"
@@ -30,16 +29,14 @@ struct HopperAttentionTiling : AttentionTile {
   int64_t threads;
   bool narrow;   ///< of 8-bit floats
   bool promoted; ///< of these, the product of a block of keys starts from zero, and is added to sums in f32
-  int64_t parked_blocks; ///< of keys, behind which sums are added to those in shared memory; 0: never
-  int64_t slice;         ///< elements of 128 bytes
-  int64_t depth_steps;   ///< of 32 bytes of a row of Q
+  int64_t slice; ///< elements of 128 bytes
+  int64_t depth_steps;            ///< of 32 bytes of a row of Q
   int64_t q_slices, value_slices; ///< of 128 bytes of a row
   int64_t columns;                ///< of the sums: whole slices; or, of 8-bit floats, whole steps of 16
   int64_t box; ///< keys of a box of TMA: a whole block of keys, or what it has of a page at least
   int64_t q_bytes, key_bytes, value_bytes;
   int64_t turned_bytes; ///< of a block of transposed values: slices of 128 keys; 0: there are none
-  int64_t parked_bytes; ///< of sums in shared memory
-  int64_t keys_offset, values_offset, turned_offset, parked_offset, barriers_offset, shared;
+  int64_t keys_offset, values_offset, turned_offset, barriers_offset, shared;
   int64_t weights;   ///< registers of a consumer's thread that exponentials take as the product's operand
   int64_t registers; ///< of a consumer's thread, about
   int64_t start_registers;                                ///< that each thread has as the block starts

@@ -7,8 +7,7 @@
 namespace deepgen {
 namespace {
 
-constexpr int64_t kTurns = 8;        ///< named barriers of the consumers
-constexpr int64_t kPiece = 16 * 128; ///< bytes of a warpgroup's parked sums: 16 of a thread
+constexpr int64_t kTurns = 8; ///< named barriers of the consumers
 
 } // namespace
 
@@ -59,7 +58,7 @@ Values HopperAttentionKernel::attend(mlir::ValueRange carried) {
         Value scale = ir.bitcast(ir.i32, arguments.at("score_scale"));
         ir.branch(ir.less(scale, 0), [&] { negate_q(); });
         const OwnBlocks own = own_blocks(blocks);
-        const State last = finish(own, steps(own, begin(own, skip(own.skipped, {carried[2], carried[3]}))));
+        const State last = finish(steps(own, begin(own, skip(own.skipped, {carried[2], carried[3]}))));
         Values out = last.sums;
         out.append(last.rows), out.append({last.place.stage, last.place.parity});
         return out;
@@ -99,9 +98,8 @@ Values HopperAttentionKernel::scores(Value stage) {
   return ir.multiply_steps(t.scores, q, keys, steps, false, none);
 }
 
-/// Starts the product of weights and their values, which are of this block of keys. It is added to sums; or,
-/// promoted, is one of its own; or begins from zero, where sums were parked.
-Values HopperAttentionKernel::weigh(const State& s, Value block_of_keys) {
+/// Starts the product of weights and their values, which is added to sums; or, promoted, is one of its own.
+Values HopperAttentionKernel::weigh(const State& s) {
   const MatrixOperand values = t.narrow ? MatrixOperand{turned_stage(s.place.stage), true, t.columns * 128}
                                         : MatrixOperand{value_stage(s.place.stage), false, t.keys * 128};
   if (t.promoted) {
@@ -109,8 +107,7 @@ Values HopperAttentionKernel::weigh(const State& s, Value block_of_keys) {
     return ir.multiply_fragments(t.sums, s.weights, values, false, none);
   }
   const Values sums = s.factors.empty() ? s.sums : rescaled(s.sums, s.factors);
-  Value adds = t.parked_blocks ? ir.select(is_due(block_of_keys), ir.c(0), ir.c(1)) : nullptr;
-  return ir.multiply_fragments(t.sums, s.weights, values, true, sums, adds);
+  return ir.multiply_fragments(t.sums, s.weights, values, true, sums);
 }
 
 Values HopperAttentionKernel::added(Values product, const State& s) const {
@@ -196,7 +193,6 @@ HopperAttentionKernel::State HopperAttentionKernel::begin(const OwnBlocks& block
   if (t.early) out.factors = factors;
   out.weights = weights_of(s);
   out.sums = Values(size_t(t.columns / 2), ir.number(ir.f32, 0));
-  if (t.parked_blocks) park(out.sums);
   out.place = place;
   return out;
 }
@@ -208,7 +204,7 @@ HopperAttentionKernel::State HopperAttentionKernel::step(Value block_of_keys, co
   take_turn();
   Values x = scores(keys.stage);
   ir.wait(value_full(s.place.stage), s.place.parity);
-  Values sums = weigh(s, ir.add(block_of_keys, 1));
+  Values sums = weigh(s);
   pass_turn();
   x = ir.wait_products(1, x, {});
   release(key_empty(keys.stage)), release_q(block_of_keys, blocks);
@@ -231,75 +227,14 @@ HopperAttentionKernel::State HopperAttentionKernel::step(Value block_of_keys, co
   s.weights = weights_of(x);
   s.sums = added(sums, s);
   if (t.lazy)
-    s.sums = rescaled_where(rises, sums, factors);
+    s.sums = ir.branch(
+        rises, mlir::ValueRange(sums).getTypes(), [&] { return rescaled(sums, factors); },
+        [&] { return sums; });
   else if (!t.early)
     s.sums = rescaled(sums, factors);
   if (t.early) s.factors = factors;
-  if (t.parked_blocks) ir.branch(is_due(block_of_keys), [&] { add_to_parked(s.sums); });
   s.place = keys;
   return s;
-}
-
-Value HopperAttentionKernel::is_due(Value block_of_keys) const {
-  return ir.equal(ir.remainder(block_of_keys, t.parked_blocks),
-                  ir.c(t.parked_blocks - 1)); // seldom the last, 0
-}
-
-/// Of this thread. Few blocks of keys ask for it: LLVM would find it ahead of the loop, and keep it in
-/// registers.
-Value HopperAttentionKernel::parked_sums() const {
-  Value thread = ir.assembly(ir.i32, "mov.u32 $0, %tid.x;", "=r", {}, true);
-  Value own = ir.mul(ir.sub(ir.shift_right_bits(thread, 7), ir.c(1)), 64 * t.columns * size_of(Type::f32));
-  return ir.add(ir.add(ir.add(memory, t.parked_offset), own), ir.shift_left(ir.bit_and(thread, 127), 4));
-}
-
-Value HopperAttentionKernel::parked(Value own, size_t piece) const {
-  return ir.pointer_to(ir.add(own, int64_t(piece) * kPiece));
-}
-
-void HopperAttentionKernel::park(const Values& sums) const {
-  Value own = parked_sums();
-  for (size_t i = 0; i < sums.size(); i += 4)
-    ir.store(ir.pack(Values(llvm::ArrayRef<Value>(sums).slice(i, 4))), parked(own, i / 4), 16);
-}
-
-void HopperAttentionKernel::add_to_parked(const Values& sums) const {
-  Value own = parked_sums();
-  for (size_t i = 0; i < sums.size(); i += 4) { // piece by piece: there are no registers for all
-    Values four = ir.unpack(ir.load(ir.lanes(4, ir.f32), parked(own, i / 4), 16));
-    for (size_t k = 0; k < 4; ++k) four[k] = ir.addf(four[k], sums[i + k]);
-    ir.store(ir.pack(four), parked(own, i / 4), 16);
-  }
-}
-
-/// In a loop: unrolled beside the sums, ptxas 13.0 would spill.
-void HopperAttentionKernel::rescale_parked(const Values& factors) const {
-  Value own = parked_sums();
-  ir.rolled_loop(own, ir.add(own, t.columns / 8 * kPiece), kPiece, [&](Value at) {
-    Values four = ir.unpack(ir.load(ir.lanes(4, ir.f32), ir.pointer_to(at), 16));
-    for (size_t k = 0; k < 4; ++k) four[k] = ir.mulf(four[k], factors[k / 2]);
-    ir.store(ir.pack(four), ir.pointer_to(at), 16);
-  });
-}
-
-Values HopperAttentionKernel::with_parked(Values sums) const {
-  Value own = parked_sums();
-  for (size_t i = 0; i < sums.size(); i += 4) {
-    const Values four = ir.unpack(ir.load(ir.lanes(4, ir.f32), parked(own, i / 4), 16));
-    for (size_t k = 0; k < 4; ++k) sums[i + k] = ir.addf(sums[i + k], four[k]);
-  }
-  return sums;
-}
-
-/// Parked sums have the scale of the others.
-Values HopperAttentionKernel::rescaled_where(Value rises, const Values& sums, const Values& factors) const {
-  return ir.branch(
-      rises, mlir::ValueRange(sums).getTypes(),
-      [&] {
-        if (t.parked_blocks) rescale_parked(factors);
-        return rescaled(sums, factors);
-      },
-      [&] { return sums; });
 }
 
 /// All blocks of keys but the last one, from there on downwards. Only those at the ends of what rows see are
@@ -321,10 +256,9 @@ HopperAttentionKernel::State HopperAttentionKernel::steps(const OwnBlocks& block
   return s;
 }
 
-HopperAttentionKernel::State HopperAttentionKernel::finish(const KeyBlocks& blocks, State s) {
+HopperAttentionKernel::State HopperAttentionKernel::finish(State s) {
   ir.wait(value_full(s.place.stage), s.place.parity);
-  s.sums = added(ir.wait_products(0, weigh(s, blocks.from), s.weights), s);
-  if (t.parked_blocks) s.sums = with_parked(s.sums);
+  s.sums = added(ir.wait_products(0, weigh(s), s.weights), s);
   release(value_empty(s.place.stage));
   s.place = next(s.place), s.factors.clear();
   return s;

@@ -22,7 +22,6 @@ constexpr double kMasked = 0.5; ///< of a block of keys more, where it is masked
 constexpr double kMeet = 220;   ///< clocks of barriers and waits of a block of keys
 constexpr double kMeetLazily = 200; ///< the same, where maxima are not shared
 constexpr double kShared = 40;      ///< bytes of keys and values a clock, from L2 to a multiprocessor
-constexpr double kBanks = 128;      ///< bytes a clock of shared memory
 constexpr double kBox = 60;         ///< clocks of the producer to bring a box of a page, by one slice or more
 constexpr double kTurn = 40;        ///< clocks of a warp that transposes 32 values in 16 columns
 constexpr double kStart = 1500;     ///< clocks for Q and the first keys
@@ -61,8 +60,7 @@ struct Estimate {
     if (t.pingpong && warpgroups == 2)
       open += kTwoAlike * std::min(tensor, softmax) / std::max(tensor, softmax);
     const double meet = (t.lazy ? kMeetLazily : kMeet) / double(t.resident);
-    const double parked = t.parked_blocks ? 2 * double(t.parked_bytes) / kBanks / double(t.parked_blocks) : 0;
-    const double all = std::max(tensor, softmax) + open * std::min(tensor, softmax) + meet + parked;
+    const double all = std::max(tensor, softmax) + open * std::min(tensor, softmax) + meet;
     const double bytes = double(t.key_bytes + t.value_bytes) / kShared;
     const double others = std::max(all + scores * soft * kSoft / kLanes, bytes), boxes = producer();
     return std::max(others, boxes) + kBeside * std::min(others, boxes);

@@ -16,12 +16,14 @@ HopperAttentionKernel::HopperAttentionKernel(HopperIr& builder, const Attention&
 void HopperAttentionKernel::start() {
   memory = ir.address(ir.shared_memory()), barriers = ir.add(memory, t.barriers_offset);
   ir.branch(ir.less(ir.thread(), 1), [&] {
+    const int64_t lanes = by_warp() ? 32 : 1; // told_by_lanes()
     for (int64_t s = 0; s < t.q_stages; ++s)
-      ir.barrier_init(q_full(ir.c(s)), 1), ir.barrier_init(q_empty(ir.c(s)), t.consumers);
+      ir.barrier_init(q_full(ir.c(s)), lanes), ir.barrier_init(q_empty(ir.c(s)), t.consumers);
     for (int64_t s = 0; s < t.stages; ++s) {
       ir.barrier_init(key_full(ir.c(s)), 1);
       ir.barrier_init(value_full(ir.c(s)), t.narrow ? kTurningWarps : 1);
-      if (t.narrow) ir.barrier_init(raw_full(ir.c(s)), 1), ir.barrier_init(raw_empty(ir.c(s)), kTurningWarps);
+      if (t.narrow)
+        ir.barrier_init(raw_full(ir.c(s)), lanes), ir.barrier_init(raw_empty(ir.c(s)), kTurningWarps);
       ir.barrier_init(key_empty(ir.c(s)), t.consumers), ir.barrier_init(value_empty(ir.c(s)), t.consumers);
     }
     if (p.paged()) ir.barrier_init(landed(), 1);

@@ -57,6 +57,11 @@ private:
   void once(const std::function<void()>& body) const;
   /// Lanes look up pages, or copy rows: the producer's whole warp goes along.
   bool by_warp() const { return p.varlen || p.paged() || t.pack; }
+  /// Where others than tensor cores read what lanes may have copied (a Q that is negated, values that are
+  /// transposed), each lane tells of its own: so racecheck sees it, too.
+  bool told_by_lanes(const Source& s) const {
+    return by_warp() && (s.name[0] == 'q' || (t.narrow && s.name[0] == 'v'));
+  }
 
   // The warps that transpose values, of 8-bit floats.
   void turn_values();
@@ -94,21 +99,12 @@ private:
   State begin(const OwnBlocks&, RingPlace);
   State step(Value block_of_keys, const KeyBlocks&, bool masked, State);
   State steps(const OwnBlocks&, State);
-  State finish(const KeyBlocks&, State);
+  State finish(State);
   Values scores(Value stage);
-  Values weigh(const State&, Value block_of_keys);
+  Values weigh(const State&);
   /// The product has ended: its result becomes part of the sums.
   Values added(Values product, const State&) const;
   Values rescaled(Values sums, const Values& factors) const;
-  /// i1: whether sums are parked behind this block.
-  Value is_due(Value block_of_keys) const;
-  Value parked_sums() const;
-  Value parked(Value own, size_t piece) const;
-  void park(const Values& sums) const;
-  void add_to_parked(const Values& sums) const;
-  void rescale_parked(const Values& factors) const;
-  Values with_parked(Values sums) const;
-  Values rescaled_where(Value rises, const Values& sums, const Values& factors) const;
   void release_q(Value block_of_keys, const KeyBlocks&);
   Values weights_of(const Values& exponentials) const;
   void take_turn(), pass_turn();

@@ -63,11 +63,14 @@ Values HopperAttentionKernel::fill(mlir::ValueRange carried) {
 
 /// The tile that begins with a token of the entry, of which there are `left` from there on.
 void HopperAttentionKernel::load(const Source& s, Value to, Value full, Value token, Value left) {
-  if (!p.varlen) return once([&] { copy(s, to, full, token); });
+  const auto whole = [&] {
+    const auto tile = [&] { copy(s, to, full, token); };
+    if (!told_by_lanes(s)) return once(tile);
+    ir.branch(ir.elect(), tile, [&] { ir.arrive(full); });
+  };
+  if (!p.varlen) return whole();
   Value dense = s.name[0] == 'q' ? dense_queries : dense_keys;
-  ir.branch(
-      ir.bit_or(dense, ir.at_least(left, s.rows)), [&] { once([&] { copy(s, to, full, token); }); },
-      [&] { gather(s, to, full, token, left); });
+  ir.branch(ir.bit_or(dense, ir.at_least(left, s.rows)), whole, [&] { gather(s, to, full, token, left); });
 }
 
 void HopperAttentionKernel::copy(const Source& s, Value to, Value full, Value token) const {
@@ -124,6 +127,7 @@ void HopperAttentionKernel::gathered(const Source& s, Value full) const {
   ir.wait_copies(0);
   if (!t.narrow || s.name[0] != 'v')
     ir.fence_async(); // what warps transpose, they load as these were written
+  if (told_by_lanes(s)) return ir.arrive(full);
   ir.warp_barrier();
   once([&] { ir.arrive(full); });
 }
