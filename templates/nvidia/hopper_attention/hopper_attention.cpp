@@ -184,7 +184,10 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
   consumer_registers = start_registers;
   if (threads * resident > 256) {
     const int64_t all = start_registers * (1 + consumers);
-    producer_registers = consumers == 2 && resident == 1 ? 40 : 32; // with 24 the producer spills
+    // With 24 the producer spills; with 32 where it is one lane, of a window.
+    const bool more =
+        (consumers == 2 && resident == 1) || (p.mask == AttentionMask::window && !p.varlen && !p.paged());
+    producer_registers = more ? 40 : 32;
     consumer_registers = std::min<int64_t>(248, (all - producer_registers) / consumers / 8 * 8);
   }
 }
