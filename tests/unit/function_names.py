@@ -67,7 +67,11 @@ def functions_of_object(path, dwarfdump, sources):
     """Of an object of clang: {mangled name: place}; None where it has no such information."""
     text = subprocess.run([dwarfdump, "--debug-info", "-r", "1", path], stdout=subprocess.PIPE, text=True, errors="replace", check=True).stdout
     if "DW_TAG_compile_unit" not in text:
-        return None
+        # clang says nothing of a source that defines nothing, such as one of static_asserts alone.
+        nm = [pathlib.Path(dwarfdump).with_name("llvm-nm"), "--defined-only", path]
+        symbols = subprocess.run(nm, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True).stdout
+        own = [name for name in symbols.split()[2::3] if "asan" not in name] # AddressSanitizer adds two of its own
+        return None if own else {}
     defined = "".join(entry for entry in text.split("\n\n") if "DW_AT_declaration" not in entry)
     return {name: f"{sources[file]}:{line}" for name, file, line in SUBPROGRAM.findall(defined)
             if MANGLED.match(name) and not file.startswith("/usr/")}
