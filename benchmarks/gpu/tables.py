@@ -28,10 +28,9 @@ def read_suite(path):
             groups = int(batch[1:]) if batch.startswith("x") else 0 # of rows, with a B each
             batch = "1" if groups else batch
             after = (f"groups={groups} " if groups else "") + (f"{epilogue} epilogue=none" if gate else f"epilogue={steps}")
-            out = SIZES[d]
-            m, n, k, weights = int(m), int(n), int(k), 2 if gate else 1
-            moved = int(batch) * (SIZES[dtype] * k * m + out * m * n) + max(int(batch), groups) * SIZES[dtype] * k * n * weights
-            yield {"name": name, "flops": 2 * m * n * k * weights * int(batch), "bytes": moved, "problem":
+            m, n, k, batch, size, weights = int(m), int(n), int(k), int(batch), SIZES[dtype], 2 if gate else 1
+            moved = batch * (size * k * m + SIZES[d] * m * n) + max(batch, groups) * size * k * n * weights
+            yield {"name": name, "flops": 2 * m * n * k * weights * batch, "bytes": moved, "problem":
                    f"gemm m={m} n={n} k={k} batch={batch} a={dtype} b={dtype} d={d} acc={ACCUMULATE.get(dtype, 'f32')} "
                    f"layout={layout} {after} align={min(SIZES[dtype], SIZES[d])}"}
 
@@ -131,7 +130,7 @@ def evaluate_balanced(row, means, confirmed):
 def short(problem):
     """What differs between a suite's rows."""
     shown = ("m", "n", "k", "batch", "a", "layout", "groups", "gate", "epilogue", "q", "heads", "kv_heads", "head_dim", "mask",
-             "options", "page", "at_batch", "at_queries", "at_keys")
+             "options", "page", "window", "at_batch", "at_queries", "at_keys")
     left_out = ("batch=1", "epilogue=none", "mask=none", "options=none")
     return " ".join(f for f in problem.split() if f.split("=")[0] in shown and f not in left_out)
 
