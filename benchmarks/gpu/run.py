@@ -99,8 +99,9 @@ class Tuner:
         r = folder / f"r{index}"
         r.mkdir()
         earlier = ["--records", *records] if records else []
+        kept = ["--search", self.o.search] if self.o.search else []
         self.call(row, self.deepgen, "plan", "--problem", folder / "problem.json", "--arch", self.o.arch, "--device",
-                  self.device, "--round", index, "--slots", slots, *earlier, "-o", r / "plan.json")
+                  self.device, "--round", index, "--slots", slots, *kept, *earlier, "-o", r / "plan.json")
         compiles = [self.pool.submit(self.call, row, "nice", self.deepgen, "compile", "--plan", r / "plan.json", "--slot", i,
                                      "--no-awkward", "-o", r / f"s{i:02}.dgk") for i in range(slots)]
         self.wait_for(row, compiles)
@@ -179,6 +180,7 @@ def main():
                         help="what is tuned for: see Regimes in docs/tuning.md")
     parser.add_argument("--extra", default="", choices=["", "bursts", "serial", "bursts,serial"],
                         help="sustained: in the hold-out, time these regimes, too, 3 seconds each; the others time all three")
+    parser.add_argument("--search", type=pathlib.Path, help="search file: templates and values that rounds may take")
     parser.add_argument("--row-seconds", default=300, type=float, help="after which a row fails")
     parser.add_argument("--at-once", default=3, type=int, help="rows under way; one of them has the GPU")
     parser.add_argument("--jobs", default=max(1, (os.cpu_count() or 1) - 2), type=int, help="compilers at once")

@@ -28,12 +28,6 @@ Value at_least(Ir& ir, Value x, double bound) {
                    x);
 }
 
-Value polynomial(Ir& ir, Value t, llvm::ArrayRef<double> ascending) {
-  Value sum = ir.constant_like(t, ascending.back());
-  for (double c : llvm::reverse(ascending.drop_back())) sum = ir.fma(sum, t, ir.constant_like(t, c));
-  return sum;
-}
-
 /// As the table of f64, which the runtime has too. Largest relative error, evaluated in f32: 2.1e-7.
 constexpr double kErfcCentre32 = 3, kErfcCentre64 = DEEPGEN_ERFC_F64_CENTRE;
 constexpr double kErfc32[] = {0.17900115365185434,    -0.32623364583192993,  0.2456036216271468,
@@ -104,7 +98,7 @@ Value exp(Ir& ir, Value x) {
   r = ir.fma(n, ir.constant_like(x, -ln2_low), r);
   llvm::SmallVector<double> taylor = {1.0};
   for (int64_t i = 1; i <= degree; ++i) taylor.push_back(taylor.back() / double(i));
-  Value p = polynomial(ir, r, taylor);
+  Value p = ir.polynomial(r, taylor);
 
   mlir::Type lane = single ? ir.b.getI32Type() : ir.b.getI64Type(), bits = lane;
   mlir::TypedAttr places = ir.b.getIntegerAttr(lane, mantissa);
@@ -132,7 +126,7 @@ Value gelu(Ir& ir, Value x) {
   magnitude = at_most(ir, magnitude, 1e3); // keeps t finite; erfc is 0 long before
   Value c = ir.constant_like(x, centre);
   Value t = ir.divf(ir.subf(magnitude, c), ir.addf(magnitude, c));
-  Value series = single ? polynomial(ir, t, kErfc32) : polynomial(ir, t, kErfc64);
+  Value series = single ? ir.polynomial(t, kErfc32) : ir.polynomial(t, kErfc64);
   Value decay = exp(ir, ir.subf(zero, ir.mulf(magnitude, magnitude)));
   Value tail = ir.mulf(decay, series); // erfc(|z|)
   Value erfc =

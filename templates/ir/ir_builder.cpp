@@ -144,6 +144,11 @@ Value Ir::fma(Value x, Value y, Value z) {
   if (mlir::isa<mlir::VectorType>(x.getType())) return vector_dialect::FMAOp::create(b, loc, x, y, z);
   return llvmd::FMAOp::create(b, loc, x, y, z);
 }
+Value Ir::polynomial(Value t, llvm::ArrayRef<double> ascending) {
+  Value sum = constant_like(t, ascending.back());
+  for (double c : llvm::reverse(ascending.drop_back())) sum = fma(sum, t, constant_like(t, c));
+  return sum;
+}
 Value Ir::addf(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
 Value Ir::subf(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
 Value Ir::mulf(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }

@@ -74,6 +74,8 @@ public:
   Value constant_like(Value, double);             ///< of that value's type, scalar or vector
   Value broadcast_like(Value scalar, Value like); ///< the scalar itself when `like` is one
   Value fma(Value x, Value y, Value z);           ///< x * y + z; two roundings where the level has no FMA
+  /// Of `t`, by Horner's rule; the constant term comes first.
+  Value polynomial(Value t, llvm::ArrayRef<double> ascending);
   Value addf(Value, Value);
   Value subf(Value, Value);
   Value mulf(Value, Value);

@@ -39,6 +39,28 @@ class RandomAttention : public testing::TestWithParam<int> {};
 TEST_P(RandomAttention, MatchesTheReference) { check_random_pairs(25000, GetParam(), random_attention); }
 INSTANTIATE_TEST_SUITE_P(Share, RandomAttention, testing::Range(0, 5));
 
+/// Few rows of a head of K, whose keys and values are read where they lie: on each level, all of a problem's
+/// configs that do so are among those drawn.
+TEST(Attention, KeysAndValuesInPlaceMatchTheReference) {
+  Rng rng(31);
+  for (size_t i = 0; i < 64; ++i) {
+    Attention p = random_attention(rng, i);
+    const int64_t group = pick(rng, {1, 2, 3, 4, 5, 7, 8});
+    p.heads = p.kv_heads * group, p.queries = p.at_queries = between(rng, 1, 8 / group);
+    validate(p);
+    const int64_t level = std::min(host_level(), pick(rng, {4, 4, 3, 1}));
+    const Space space(p, "cpu", device_of_level(level));
+    std::vector<Choice> direct;
+    for (size_t rank = 0; rank < space.size(); ++rank)
+      if (const Choice choice = space.choice(rank); choice.config["direct"]) direct.push_back(choice);
+    ASSERT_FALSE(direct.empty()) << p.key() << " at level " << level;
+    const Choice& choice = direct[rng() % direct.size()];
+    SCOPED_TRACE(p.key() + " | " + choice.text());
+    EXPECT_GT(verify_all(compile_candidate(p, "cpu", choice, true, i % 10 == 0), choice.text()), 0);
+    if (HasFailure()) return;
+  }
+}
+
 TEST(Attention, EveryValueMatchesTheReference) {
   Attention p;
   p.heads = 4, p.kv_heads = 1, p.head_dim = 64, p.value_dim = 64, p.mask = AttentionMask::causal;

@@ -7,17 +7,26 @@
 #include "templates/core/sizes.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace deepgen {
 namespace {
 
-enum AttentionIndex { kAttentionIsa, kMr, kNv, kStrips, kBk };
+enum AttentionIndex { kAttentionIsa, kMr, kNv, kStrips, kBk, kDirect };
 constexpr std::string_view kAttentionNames[] = {"isa", "mr", "nv", "strips", "bk"};
 
 [[gnu::always_inline]] inline int64_t attention_at(const Config& config, AttentionIndex i) {
   return value_at(config, size_t(i), kAttentionNames[i]);
 }
+
+/// 0 of configs that were written before there was such a parameter, or where no problem like theirs has it.
+bool is_direct(const Config& config) {
+  const auto& values = config.values;
+  return std::ranges::any_of(values, [](const auto& v) { return v.first == "direct" && v.second == 1; });
+}
+
+bool may_be_direct(const Attention& p) { return p.at_queries * p.group() <= kMostDirectRows; }
 
 /// The values that constraints look at; everything is known from the parameters up to the constraint's own.
 struct AttentionPoint {
@@ -34,38 +43,50 @@ struct AttentionPoint {
   int64_t most_keys() const {
     return p.windowed() ? RowTile{(*this)[kMr] * (*this)[kStrips], p.group()}.most_keys(p) : p.at_keys;
   }
+  bool direct() const { return is_direct(config); }
+  /// Rows of a strip: with `direct` a power of two, and all that there are.
+  int64_t most_rows() const {
+    return may_be_direct(p) ? int64_t(std::bit_ceil(uint64_t(packed_rows()))) : packed_rows();
+  }
+  int64_t direct_rows() const { return std::min(most_rows(), isa().lanes()); }
   int64_t block_bytes() const { return 4 * (*this)[kMr] * (*this)[kStrips] * (p.head_dim + p.value_dim); }
 };
 
 constexpr int64_t kFewestKeys = 64;
 
+/// As in cpu_tile: two FMA ports with a latency of 4 cycles need 8 sums, where there are so many rows.
+bool hides_no_latency(const AttentionPoint& x) {
+  return x.sums() < 8 && !(x[kNv] == 4 || (x[kMr] == std::min<int64_t>(x.packed_rows(), 4) && x[kNv] == 2));
+}
+std::string no_latency_hidden(const AttentionPoint& x) {
+  return "mr*nv=" + text(x.sums()) + " sums do not hide the FMA latency";
+}
+bool loads_too_much(const AttentionPoint& x) {
+  return x.packed_rows() >= 4 && double(x[kMr] + x[kNv]) > 0.75 * double(x.sums());
+}
+std::string too_much_loaded(const AttentionPoint&) { return "more than 0.75 loads per FMA"; }
+bool exceeds_rows(const AttentionPoint& x) { return x[kMr] > x.packed_rows(); }
+std::string rows_exceeded(const AttentionPoint& x) {
+  return "mr=" + text(x[kMr]) + " exceeds the " + text(x.packed_rows()) + " rows of a head of K";
+}
+bool decides_late(const AttentionPoint& x) { return may_be_direct(x.p); }
+
+/// The first three hold without `direct` alone, which is the last to be known.
 const Rule<AttentionIndex, AttentionPoint> kAttentionRules[] = {
     {kAttentionIsa, [](const AttentionPoint& x) { return x[kAttentionIsa] > x.device.isa; },
      [](const AttentionPoint& x) {
        return "isa=" + text(x[kAttentionIsa]) + " is above the device's x86-64 level " + text(x.device.isa);
      }},
-    {kMr, [](const AttentionPoint& x) { return x[kMr] > x.packed_rows(); },
-     [](const AttentionPoint& x) {
-       return "mr=" + text(x[kMr]) + " exceeds the " + text(x.packed_rows()) + " rows of a head of K";
-     }},
+    {kMr, [](const AttentionPoint& x) { return !decides_late(x) && exceeds_rows(x); }, rows_exceeded},
+    {kMr, [](const AttentionPoint& x) { return decides_late(x) && x[kMr] > x.most_rows(); }, rows_exceeded},
     // Beside the sums, the vectors of keys, and one that is a value of Q in all lanes.
     {kNv, [](const AttentionPoint& x) { return x.sums() + x[kNv] + 1 > x.isa().registers(); },
      [](const AttentionPoint& x) {
        return "mr*nv sums with their operands need more than the " + text(x.isa().registers()) +
               " vector registers";
      }},
-    // As in cpu_tile: two FMA ports with a latency of 4 cycles need 8 sums, where there are so many rows.
-    {kNv,
-     [](const AttentionPoint& x) {
-       return x.sums() < 8 &&
-              !(x[kNv] == 4 || (x[kMr] == std::min<int64_t>(x.packed_rows(), 4) && x[kNv] == 2));
-     },
-     [](const AttentionPoint& x) { return "mr*nv=" + text(x.sums()) + " sums do not hide the FMA latency"; }},
-    {kNv,
-     [](const AttentionPoint& x) {
-       return x.packed_rows() >= 4 && double(x[kMr] + x[kNv]) > 0.75 * double(x.sums());
-     },
-     [](const AttentionPoint&) { return std::string("more than 0.75 loads per FMA"); }},
+    {kNv, [](const AttentionPoint& x) { return !decides_late(x) && hides_no_latency(x); }, no_latency_hidden},
+    {kNv, [](const AttentionPoint& x) { return !decides_late(x) && loads_too_much(x); }, too_much_loaded},
     {kStrips,
      [](const AttentionPoint& x) { return x[kStrips] > 1 && x[kStrips] / 2 * x[kMr] >= x.packed_rows(); },
      [](const AttentionPoint& x) {
@@ -90,6 +111,21 @@ const Rule<AttentionIndex, AttentionPoint> kAttentionRules[] = {
               double(4 * x[kBk] * (x.p.head_dim + x.p.value_dim)) > 0.75 * double(x.device.l2);
      },
      [](const AttentionPoint&) { return std::string("a block of keys and values exceeds 3/4 of L2"); }},
+    {kDirect, [](const AttentionPoint& x) { return !x.direct() && exceeds_rows(x); }, rows_exceeded},
+    {kDirect, [](const AttentionPoint& x) { return !x.direct() && hides_no_latency(x); }, no_latency_hidden},
+    {kDirect, [](const AttentionPoint& x) { return !x.direct() && loads_too_much(x); }, too_much_loaded},
+    {kDirect, [](const AttentionPoint& x) { return x.direct() && !may_be_direct(x.p); },
+     [](const AttentionPoint& x) {
+       return "direct=1 with " + text(x.packed_rows()) + " rows of a head of K, and not at most " +
+              text(kMostDirectRows) + ": they share what packing costs";
+     }},
+    {kDirect,
+     [](const AttentionPoint& x) {
+       return x.direct() && (x[kMr] != x.direct_rows() || x[kStrips] != 1 || x[kNv] != 1);
+     },
+     [](const AttentionPoint& x) {
+       return "direct=1 takes mr=" + text(x.direct_rows()) + " nv=1 strips=1, as all rows read a key at once";
+     }},
 };
 
 // The estimate's constants, in cycles where no unit is named: nominal values of current x86 cores (Intel's
@@ -106,6 +142,7 @@ constexpr double kBias = 1.5; ///< of a vector of scores, to which a bias is add
 constexpr double kStrip = 60; ///< of a strip and a block of keys: calls, reductions of rows
 constexpr double kRowOfStrip = 8;
 constexpr double kRescaled = 1.5; ///< of a vector of sums, once a block of keys
+constexpr double kMerge = 2;      ///< of two vectors of partial sums that become one
 
 /// Cycles of one step of a register tile of rows x vectors.
 double step_cycles(double rows, double vectors) {
@@ -113,11 +150,20 @@ double step_cycles(double rows, double vectors) {
   return std::max({sums / kFmas, (rows + vectors) / kLoads, kFmaLatency / 2 * std::min(1.0, 8 / sums)});
 }
 
+/// Of the scores of a strip and a block of keys. With `direct`, lanes hold dimensions: as many sums as a
+/// vector has lanes are made at a time, and merged into one vector of scores.
+double score_cycles(const Attention& p, const AttentionTiling& t) {
+  const auto rows = double(t.mr), keys = double(t.bk), lanes = double(t.isa.lanes());
+  if (!t.direct) return double(p.head_dim) * keys / double(t.panel) * step_cycles(rows, double(t.nv));
+  const double together = lanes / rows, steps = double(t.q_ld) / lanes;
+  return keys / together * (steps * step_cycles(rows, together) + (lanes - 1) * kMerge);
+}
+
 /// Of a strip that meets a block of keys.
 double strip_cycles(const Attention& p, const Device& device, const AttentionTiling& t) {
   const auto rows = double(t.mr), keys = double(t.bk), lanes = double(t.isa.lanes());
   const double slow = t.isa.has_fma() ? 1 : kWithoutFma;
-  const double scores = double(p.head_dim) * keys / double(t.panel) * step_cycles(rows, double(t.nv)) * slow;
+  const double scores = score_cycles(p, t) * slow;
   const double groups = double(ceil_div(t.value_ld / t.isa.lanes(), t.value_vectors));
   const double sums = groups * keys * step_cycles(rows, double(t.value_ld) / lanes / groups) * slow;
   const double softmax = rows * keys / lanes * kExponential * slow * (p.softcap ? 2.5 : 1);
@@ -134,9 +180,9 @@ double strip_cycles(const Attention& p, const Device& device, const AttentionTil
 
 AttentionTiling::AttentionTiling(const Attention& p, const Config& c)
     : isa{attention_at(c, kAttentionIsa), Type::f32}, mr(attention_at(c, kMr)),
-      strips(attention_at(c, kStrips)), nv(attention_at(c, kNv)), bk(attention_at(c, kBk)), rows(mr * strips),
-      panel(nv * isa.lanes()), q_ld(round_up(p.head_dim, isa.lanes())),
-      value_ld(round_up(p.value_dim, isa.lanes())) {
+      strips(attention_at(c, kStrips)), nv(attention_at(c, kNv)), bk(attention_at(c, kBk)),
+      direct(is_direct(c)), rows(mr * strips), panel(nv * isa.lanes()),
+      q_ld(round_up(p.head_dim, isa.lanes())), value_ld(round_up(p.value_dim, isa.lanes())) {
   const int64_t vectors = value_ld / isa.lanes();
   const int64_t most = std::max<int64_t>(1, (isa.registers() - 1) / (mr + 1)); // mr*v + v + 1 registers
   value_vectors = ceil_div(vectors, ceil_div(vectors, most));
@@ -147,7 +193,8 @@ AttentionTiling::AttentionTiling(const Attention& p, const Config& c)
     return begin;
   };
   q_at = take(rows * q_ld), out_at = take(rows * value_ld);
-  keys_at = take(bk * p.head_dim), values_at = take(bk * value_ld), scores_at = take(mr * bk);
+  keys_at = take(direct ? 0 : bk * p.head_dim), values_at = take(direct ? 0 : bk * value_ld),
+  scores_at = take(mr * bk);
   most_at = take(rows), sum_at = take(rows * isa.lanes()), factor_at = take(mr);
   from_at = take(rows * bound_elements), to_at = take(rows * bound_elements);
   bias_at = take(p.bias ? rows * bound_elements : 0);
@@ -159,16 +206,19 @@ std::string CpuAttention::why_not(const Attention& p, const std::string& arch) c
   return arch == "cpu" ? "" : "cpu_attention generates x86-64 code, not " + arch;
 }
 
-std::vector<Parameter> CpuAttention::parameters(const Attention&, const Device& device) const {
+std::vector<Parameter> CpuAttention::parameters(const Attention& p, const Device& device) const {
   std::vector<int64_t> levels = device.isa >= 4   ? std::vector<int64_t>{4, 3}
                                 : device.isa >= 3 ? std::vector<int64_t>{3}
                                                   : std::vector<int64_t>{1};
-  return {
+  std::vector<Parameter> all = {
       {"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
       {"mr", {1, 2, 3, 4, 5, 6, 8, 10, 12}, "rows of a register tile", {1, 16}},
       {"nv", {1, 2, 4}, "vectors of keys of a register tile", {1, 8}},
       {"strips", {1, 2, 4, 8, 16, 32, 64}, "register tiles of rows that share packed keys", {1, 256}},
       {"bk", {64, 128, 256}, "keys whose scores are known before their values are weighed", {16, 1024, 16}}};
+  if (may_be_direct(p))
+    all.push_back({"direct", {0, 1}, "1: keys and values are read where they lie, without packing", {}, 0});
+  return all;
 }
 
 std::string CpuAttention::why_illegal(const Attention& p, const Device& device, const Config& config) const {
@@ -198,10 +248,11 @@ double CpuAttention::cost(const Attention& p, const Device& device, const Config
                         : double(key_blocks) * seen(tokens);
   };
   const double lanes = double(t.isa.lanes());
-  const double packed = double(t.bk) * (double(p.head_dim) * kTurn + double(t.value_ld) * kCopy) / lanes +
-                        4 * double(t.bk) * double(p.head_dim + p.value_dim) / kL3Bytes;
+  const double turned = double(p.head_dim) * kTurn + double(t.value_ld) * kCopy;
+  const double packed = t.direct ? 0 : double(t.bk) * turned / lanes;
+  const double read = 4 * double(t.bk) * double(p.head_dim + p.value_dim) / kL3Bytes;
   const double each = double(strips) * met(t.mr, t.bk) * strip_cycles(p, device, t) +
-                      double(blocks) * met(t.rows, t.bk + t.rows / p.group()) * packed;
+                      double(blocks) * met(t.rows, t.bk + t.rows / p.group()) * (packed + read);
   return each * double(p.kv_heads) * double(p.at_batch) / kHertz;
 }
 

@@ -18,6 +18,7 @@ struct AttentionTiling {
   int64_t strips; ///< of a block
   int64_t nv;     ///< vectors of keys of a register tile of scores
   int64_t bk;     ///< keys of a block
+  bool direct;    ///< keys and values are read where they lie: a dot product for each score
 
   int64_t rows;           ///< of a block
   int64_t panel;          ///< keys of a register tile
@@ -27,6 +28,10 @@ struct AttentionTiling {
   int64_t q_at, out_at, keys_at, values_at, scores_at, most_at, sum_at, factor_at, from_at, to_at, bias_at;
   int64_t scratch_bytes;
 };
+
+/// Rows of a head of K, at most, whose keys and values a config may read where they lie: no other rows would
+/// share what packing costs.
+inline constexpr int64_t kMostDirectRows = 8;
 
 /// Where the scores of a row end, or begin, or its bias is: 8 bytes in scratch.
 inline constexpr int64_t bound_elements = 2;

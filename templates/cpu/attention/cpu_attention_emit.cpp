@@ -272,26 +272,53 @@ private:
     Value from = bound(base, t.from_at, ir.constant(0));
     Value to = bound(base, t.to_at, ir.sub(valid, ir.constant(1)));
     Value keys = keys_start("key", b, e.first_key, g), values = keys_start("value", b, e.first_key, g);
-    const std::string pack_keys = pack_keys_function(ir, p, t), pack_values = pack_values_function(ir, p, t);
-    Value key_token = integer("key_token"), value_token = integer("value_token");
+    std::string pack_keys, pack_values;
+    if (!t.direct) pack_keys = pack_keys_function(ir, p, t), pack_values = pack_values_function(ir, p, t);
+    const InPlace key{"key", keys, integer("key_token")}, value{"value", values, integer("value_token")};
     ir.loop(ir.sub(from, ir.remainder(from, t.bk)), to, t.bk, [&](Value j) {
-      Value count = ir.min(ir.constant(t.bk), ir.sub(to, j));
-      const auto pack = [&](const std::string& function, const char* name, Value from, Value token,
-                            int64_t destination) {
-        Value first = p.paged() ? from : element_at(ir, p.kv, from, ir.mul(j, token));
-        Values operands = {first, token, ir.at(base, destination), count};
-        if (p.paged()) operands.append(pages(name, b, j));
-        ir.call(function, operands);
-      };
-      pack(pack_keys, "key", keys, key_token, t.keys_at);
-      pack(pack_values, "value", values, value_token, t.values_at);
-      ir.loop(ir.constant(0), strips, 1, [&](Value s) { strip(base, bias, ir.mul(s, t.mr), j, count); });
+      const KeyBlock block{b, j, ir.min(ir.constant(t.bk), ir.sub(to, j)), to, key, value};
+      if (!t.direct) {
+        pack(pack_keys, key, block, base, t.keys_at);
+        pack(pack_values, value, block, base, t.values_at);
+      }
+      ir.loop(ir.constant(0), strips, 1, [&](Value s) { strip(base, bias, ir.mul(s, t.mr), block); });
     });
     ir.call(end_function(), {args, base, out, lse, first, valid});
   }
 
-  /// A strip that begins with `row` meets the keys from j on.
-  void strip(Value base, Value bias, Value row, Value j, Value count) {
+  /// Keys or values as a call has them; of pages, from the first one on.
+  struct InPlace {
+    const char* name;
+    Value from, token;
+  };
+  struct KeyBlock {
+    Value b, j, count, end; ///< the entry, the first key, how many, the end of what rows see
+    const InPlace &key, &value;
+  };
+  Value first_of(const InPlace& x, const KeyBlock& block) {
+    return p.paged() ? x.from : element_at(ir, p.kv, x.from, ir.mul(block.j, x.token));
+  }
+  void append_pages(Values& operands, const InPlace& x, const KeyBlock& block) {
+    if (p.paged()) operands.append(pages(x.name, block.b, block.j));
+  }
+  void call_in_place(const std::string& function, Values operands, std::initializer_list<const InPlace*> rows,
+                     const KeyBlock& block) {
+    for (const InPlace* x : rows) {
+      operands.append({first_of(*x, block), x->token});
+      append_pages(operands, *x, block);
+    }
+    ir.call(function, operands);
+  }
+  void pack(const std::string& function, const InPlace& x, const KeyBlock& block, Value base, int64_t to) {
+    Value first = first_of(x, block);
+    Values operands = {first, x.token, ir.at(base, to), block.count};
+    append_pages(operands, x, block);
+    ir.call(function, operands);
+  }
+
+  /// A strip that begins with `row` meets a block of keys.
+  void strip(Value base, Value bias, Value row, const KeyBlock& block) {
+    Value j = block.j, count = block.count;
     Value last = plus(ir, row, t.mr - 1);
     Value least_to = bound(base, t.to_at, row), most_to = bound(base, t.to_at, last);
     Value least_from = bound(base, t.from_at, row), most_from = bound(base, t.from_at, last);
@@ -303,8 +330,11 @@ private:
       Value vectors = quotient(ir, seen, lanes);
       Value scores = ir.at(base, t.scores_at), factor = ir.at(base, t.factor_at);
       Value most = scratch(base, t.most_at, row, 1), sum = scratch(base, t.sum_at, row, lanes);
-      ir.call(scores_function(ir, p, t), {scratch(base, t.q_at, row, t.q_ld), ir.at(base, t.keys_at), scores,
-                                          quotient(ir, seen, t.panel)});
+      Value q = scratch(base, t.q_at, row, t.q_ld);
+      if (t.direct)
+        call_in_place(direct_scores_function(ir, p, t), {q, scores, seen}, {&block.key, &block.value}, block);
+      else
+        ir.call(scores_function(ir, p, t), {q, ir.at(base, t.keys_at), scores, quotient(ir, seen, t.panel)});
       if (p.softcap)
         ir.branch(ir.is_not(number("softcap"), 0.0),
                   [&] { ir.call(softcap_function(ir, t), {address("softcap"), scores, vectors}); });
@@ -320,8 +350,12 @@ private:
                      scratch(base, t.to_at, row, bound_elements), j});
           },
           [&] { ir.call(softmax_function(ir, t, false), {scores, most, sum, factor, vectors}); });
-      ir.call(weigh_function(ir, t),
-              {scores, ir.at(base, t.values_at), scratch(base, t.out_at, row, t.value_ld), factor, seen});
+      const auto out = [&] { return scratch(base, t.out_at, row, t.value_ld); };
+      if (t.direct)
+        call_in_place(direct_weigh_function(ir, p, t), {scores, out(), factor, seen, ir.sub(block.end, j)},
+                      {&block.value, &block.key}, block);
+      else
+        ir.call(weigh_function(ir, t), {scores, ir.at(base, t.values_at), out(), factor, seen});
     });
   }
 };

@@ -4,6 +4,8 @@
 
 #include "templates/cpu/attention/cpu_attention.h"
 
+#include <functional>
+
 namespace deepgen {
 
 /// (q, keys, scores, panels): scores of a strip with so many panels of keys.
@@ -33,6 +35,33 @@ std::string pack_keys_function(Ir&, const Attention&, const AttentionTiling&);
 
 /// (values, stride, destination, count), and with pages as above
 std::string pack_values_function(Ir&, const Attention&, const AttentionTiling&);
+
+/// As scores_function() and weigh_function(), of keys and values that lie where the caller has them: (q,
+/// scores, count) and (scores, out, factor, count, left); then (keys, stride) and (values, stride), in the
+/// second's case values first, each with pages as above. The one asks for the block's values, the other for
+/// the keys of the next block, of the `left` ones that the entry has from this block's first on. Of scores
+/// behind the last key some are those of the last key, and others are not written.
+std::string direct_scores_function(Ir&, const Attention&, const AttentionTiling&);
+std::string direct_weigh_function(Ir&, const Attention&, const AttentionTiling&);
+
+// What the functions above share.
+
+/// Elements from the first address to a key of the block. pages: none, or the three parameters above.
+Value key_offset(Ir&, const Attention&, Value stride, mlir::ValueRange pages, Value key);
+
+/// sums[r * vectors + j] += left(r) * right(j): addresses of scalars, and vectors, which are loaded in the
+/// order in which registers are few.
+void multiply_add(Ir&, Values& sums, int64_t rows, int64_t vectors, const std::function<Value(int64_t)>& left,
+                  const std::function<Value(int64_t)>& right);
+
+/// Of key `key` + u, vector j.
+using ValueOfKey = std::function<Value(int64_t u, int64_t j)>;
+struct WeighOperands {
+  Value scores, out, factor, keys;
+};
+/// Some vectors of each row's sums of values, from `first` on: out * factor + exponentials * values.
+void weigh_vectors(Ir&, const AttentionTiling&, const WeighOperands&, int64_t first, int64_t vectors,
+                   const std::function<ValueOfKey(Value key)>& values);
 
 Value int32_at(Ir&, Value table, Value index); ///< as i64
 

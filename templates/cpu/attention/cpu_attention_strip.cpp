@@ -19,20 +19,6 @@ namespace arith = mlir::arith;
 constexpr double kNoScore = -std::numeric_limits<double>::infinity();
 constexpr int64_t kUnroll = 4;
 
-/// sums[r * vectors + j] += left(r) * right(j), which are loaded in the order in which registers are few.
-void multiply_add(Ir& ir, Values& sums, int64_t rows, int64_t vectors,
-                  const std::function<Value(int64_t)>& left, const std::function<Value(int64_t)>& right) {
-  Values b;
-  for (int64_t j = 0; j < vectors; ++j) b.push_back(right(j));
-  for (int64_t r = 0; r < rows; ++r) {
-    Value a = ir.splat(ir.load_scalar(left(r)));
-    for (int64_t j = 0; j < vectors; ++j) {
-      Value& sum = sums[size_t(r * vectors + j)];
-      sum = ir.fma(a, b[size_t(j)], sum);
-    }
-  }
-}
-
 /// A register tile of scores: a panel of keys.
 void scores_of_panel(Ir& ir, const Attention& p, const AttentionTiling& t, Value q, Value keys,
                      Value scores) {
@@ -170,56 +156,66 @@ void softmax_of_strip(Ir& ir, const AttentionTiling& t, bool masked, const Softm
   }
 }
 
-/// Some vectors of each row's sums of values.
-void weigh_vectors(Ir& ir, const AttentionTiling& t, mlir::ValueRange parameters, int64_t first,
-                   int64_t vectors) {
-  Value scores = parameters[0], values = parameters[1], out = parameters[2], factor = parameters[3],
-        keys = parameters[4];
+} // namespace
+
+void multiply_add(Ir& ir, Values& sums, int64_t rows, int64_t vectors,
+                  const std::function<Value(int64_t)>& left, const std::function<Value(int64_t)>& right) {
+  Values b;
+  for (int64_t j = 0; j < vectors; ++j) b.push_back(right(j));
+  for (int64_t r = 0; r < rows; ++r) {
+    Value a = ir.splat(ir.load_scalar(left(r)));
+    for (int64_t j = 0; j < vectors; ++j) {
+      Value& sum = sums[size_t(r * vectors + j)];
+      sum = ir.fma(a, b[size_t(j)], sum);
+    }
+  }
+}
+
+void weigh_vectors(Ir& ir, const AttentionTiling& t, const WeighOperands& o, int64_t first, int64_t vectors,
+                   const std::function<ValueOfKey(Value key)>& values) {
   const int64_t lanes = t.isa.lanes();
-  const auto sum_at = [&](int64_t r, int64_t j) { return ir.at(out, r * t.value_ld + (first + j) * lanes); };
+  const auto sum_at = [&](int64_t r, int64_t j) {
+    return ir.at(o.out, r * t.value_ld + (first + j) * lanes);
+  };
   Values sums;
   for (int64_t r = 0; r < t.mr; ++r) {
-    Value before = ir.splat(ir.load_scalar(ir.at(factor, r)));
+    Value before = ir.splat(ir.load_scalar(ir.at(o.factor, r)));
     for (int64_t j = 0; j < vectors; ++j)
       sums.push_back(ir.mulf(before, ir.load_vector(sum_at(r, j), lanes)));
   }
   const auto steps = [&](Value from, Value to, int64_t unroll) {
     sums = ir.loop(from, to, unroll, sums, [&](Value k, mlir::ValueRange carried) {
       Values next(carried);
-      Value left = ir.at(scores, k), right = ir.at(values, ir.mul(k, t.value_ld));
+      Value left = ir.at(o.scores, k);
+      const ValueOfKey value = values(k);
       for (int64_t u = 0; u < unroll; ++u)
         multiply_add(
             ir, next, t.mr, vectors, [&](int64_t r) { return ir.at(left, r * t.bk + u); },
-            [&](int64_t j) {
-              return ir.load_vector(ir.at(right, u * t.value_ld + (first + j) * lanes), lanes);
-            });
+            [&](int64_t j) { return value(u, j); });
       return next;
     });
   };
-  Value whole = ir.sub(keys, ir.remainder(keys, kUnroll));
+  Value whole = ir.sub(o.keys, ir.remainder(o.keys, kUnroll));
   steps(ir.constant(0), whole, kUnroll);
-  steps(whole, keys, 1);
+  steps(whole, o.keys, 1);
   for (int64_t r = 0; r < t.mr; ++r)
     for (int64_t j = 0; j < vectors; ++j) ir.store_vector(sums[size_t(r * vectors + j)], sum_at(r, j), lanes);
 }
 
+Value key_offset(Ir& ir, const Attention& p, Value stride, mlir::ValueRange pages, Value key) {
+  if (pages.empty()) return ir.mul(key, stride);
+  Value token = plus(ir, pages[2], key);
+  Value page = arith::DivUIOp::create(ir.b, ir.loc, token, ir.constant(p.page_size));
+  Value id = int32_at(ir, pages[0], page);
+  return plus(ir, ir.mul(id, pages[1]), ir.mul(ir.remainder(token, p.page_size), stride));
+}
+
 /// The parameters of the two functions that pack.
-llvm::SmallVector<mlir::Type> packing_types(Ir& ir, const Attention& p) {
+static llvm::SmallVector<mlir::Type> packing_types(Ir& ir, const Attention& p) {
   llvm::SmallVector<mlir::Type> types = {ir.pointer, ir.i64, ir.pointer, ir.i64};
   if (p.paged()) types.append({ir.pointer, ir.i64, ir.i64});
   return types;
 }
-
-/// Elements from the first address to a key of the block, of the same functions.
-Value key_offset(Ir& ir, const Attention& p, mlir::ValueRange x, Value key) {
-  if (!p.paged()) return ir.mul(key, x[1]);
-  Value token = plus(ir, x[6], key);
-  Value page = arith::DivUIOp::create(ir.b, ir.loc, token, ir.constant(p.page_size));
-  Value id = int32_at(ir, x[4], page);
-  return plus(ir, ir.mul(id, x[5]), ir.mul(ir.remainder(token, p.page_size), x[1]));
-}
-
-} // namespace
 
 Value int32_at(Ir& ir, Value table, Value index) {
   mlir::Type i32 = ir.b.getI32Type();
@@ -307,10 +303,16 @@ std::string softmax_function(Ir& ir, const AttentionTiling& t, bool masked) {
 
 std::string weigh_function(Ir& ir, const AttentionTiling& t) {
   const char* name = "weigh";
-  const int64_t all = t.value_ld / t.isa.lanes();
+  const int64_t lanes = t.isa.lanes(), all = t.value_ld / lanes;
   ir.function(name, {ir.pointer, ir.pointer, ir.pointer, ir.pointer, ir.i64}, true, [&](mlir::ValueRange x) {
     for (int64_t first = 0; first < all; first += t.value_vectors)
-      weigh_vectors(ir, t, x, first, std::min(t.value_vectors, all - first));
+      weigh_vectors(ir, t, {x[0], x[2], x[3], x[4]}, first, std::min(t.value_vectors, all - first),
+                    [&](Value k) -> ValueOfKey {
+                      Value right = ir.at(x[1], ir.mul(k, t.value_ld));
+                      return [&ir, &t, right, first, lanes](int64_t u, int64_t j) {
+                        return ir.load_vector(ir.at(right, u * t.value_ld + (first + j) * lanes), lanes);
+                      };
+                    });
   });
   return name;
 }
@@ -323,7 +325,8 @@ std::string pack_keys_function(Ir& ir, const Attention& p, const AttentionTiling
     ir.loop(ir.constant(0), ir.mul(quotient(ir, x[3], t.panel), t.nv), 1, [&](Value vector) {
       Values rows;
       for (int64_t w = 0; w < lanes; ++w)
-        rows.push_back(key_offset(ir, p, x, ir.min(ir.add(ir.mul(vector, lanes), w), last)));
+        rows.push_back(
+            key_offset(ir, p, x[1], x.drop_front(4), ir.min(ir.add(ir.mul(vector, lanes), w), last)));
       Value panel = mlir::arith::DivUIOp::create(ir.b, ir.loc, vector, ir.constant(t.nv));
       Value to =
           ir.at(ir.at(x[2], ir.mul(panel, t.panel * p.head_dim)), ir.mul(ir.remainder(vector, t.nv), lanes));
@@ -347,7 +350,7 @@ std::string pack_values_function(Ir& ir, const Attention& p, const AttentionTili
   const int64_t lanes = t.isa.lanes();
   ir.function(name, packing_types(ir, p), true, [&](mlir::ValueRange x) {
     ir.loop(ir.constant(0), x[3], 1, [&](Value k) {
-      Value from = key_offset(ir, p, x, k), to = ir.at(x[2], ir.mul(k, t.value_ld));
+      Value from = key_offset(ir, p, x[1], x.drop_front(4), k), to = ir.at(x[2], ir.mul(k, t.value_ld));
       for (int64_t j = 0; j < t.value_ld; j += lanes) {
         Value address = element_at(ir, p.kv, x[0], ir.add(from, j));
         ir.store_vector(load_values(ir, p.kv, address, std::min(lanes, p.value_dim - j)), ir.at(to, j),

@@ -33,12 +33,6 @@ Value compare(Ir& ir, arith::CmpFPredicate predicate, Value x, Value y) {
   return arith::CmpFOp::create(ir.b, ir.loc, predicate, x, y);
 }
 
-Value polynomial(Ir& ir, Value t, llvm::ArrayRef<double> ascending) {
-  Value sum = ir.constant_like(t, ascending.back());
-  for (double c : llvm::reverse(ascending.drop_back())) sum = ir.fma(sum, t, ir.constant_like(t, c));
-  return sum;
-}
-
 /// By scripts/fit_exp.py 6: to 4e-9 for |r| <= ln(2)/2, and to 1.4 u when evaluated in f32.
 constexpr double kExp[] = {1,
                            1.000000064683327,
@@ -62,7 +56,7 @@ Value exp_of_negative(Ir& ir, Value x) {
   r = ir.fma(n, ir.constant_like(x, -1.428606765330187e-06), r);
   const mlir::Type bits = bits_like(ir, x);
   Value power = arith::ShLIOp::create(ir.b, ir.loc, bitcast(ir, bits, shifted), bits_constant(ir, bits, 23));
-  return ir.mulf(polynomial(ir, r, kExp), bitcast(ir, x.getType(), power));
+  return ir.mulf(ir.polynomial(r, kExp), bitcast(ir, x.getType(), power));
 }
 
 // x = 2^e m with m in [sqrt(1/2), sqrt(2)); log(m) = 2 atanh(f), f = (m - 1) / (m + 1), |f| <= 0.172, by its
@@ -78,7 +72,7 @@ Value log_of_sum(Ir& ir, Value x) {
   Value e = arith::SIToFPOp::create(ir.b, ir.loc, x.getType(), exponent);
   Value one = ir.constant_like(x, 1.0);
   Value f = ir.divf(ir.subf(m, one), ir.addf(m, one));
-  Value series = polynomial(ir, ir.mulf(f, f), {2, 2. / 3, 2. / 5, 2. / 7, 2. / 9});
+  Value series = ir.polynomial(ir.mulf(f, f), {2, 2. / 3, 2. / 5, 2. / 7, 2. / 9});
   Value log = ir.fma(e, ir.constant_like(x, 1.428606765330187e-06), ir.mulf(f, series));
   log = ir.fma(e, ir.constant_like(x, 0.693145751953125), log);
   const double infinity = std::numeric_limits<double>::infinity();
