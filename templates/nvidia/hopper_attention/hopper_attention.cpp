@@ -205,8 +205,6 @@ std::string HopperAttention::why_not(const Attention& p, const std::string& arch
     return "rows of " + text(p.head_dim) + " or " + text(p.value_dim) +
            " elements are no multiples of 16 bytes, which TMA wants: HEAD_DIM in multiples of " +
            text(elements);
-  if (p.kv == Type::e4m3 && p.paged())
-    return "values of e4m3 in pages are not transposed here: leave out PAGED; mma_attention serves it";
   if (p.kv == Type::e4m3 && p.value_dim > kNarrowDim && p.keys > kMostUnpromoted)
     return "values of " + text(p.value_dim) + " elements of e4m3 with " + text(p.keys) +
            " keys: sums over more than " + text(kMostUnpromoted) + " are kept twice, and registers take " +
