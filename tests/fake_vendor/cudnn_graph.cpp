@@ -94,7 +94,10 @@ bool fits(const Tensor& small, const Tensor& large) {
   return true;
 }
 
-bool compares(int mode) { return mode == POINTWISE_CMP_GT || mode == POINTWISE_CMP_GE; }
+bool compares(int mode) {
+  return mode == POINTWISE_CMP_GT || mode == POINTWISE_CMP_GE || mode == POINTWISE_CMP_LT ||
+         mode == POINTWISE_LOGICAL_AND;
+}
 
 size_t inputs_of(int mode) {
   if (mode == POINTWISE_EXP || mode == POINTWISE_LOG || mode == POINTWISE_TANH_FWD ||
@@ -109,8 +112,12 @@ std::string fault_of(const Operation& o) {
     if (a[0] != c[0] || b[0] != c[0] || a[1] != c[1] || a[2] != c[2] || a[3] != b[2] || b[3] != c[3] ||
         c[1] % b[1])
       return "a product of sizes that do not match";
+    for (const std::optional<Tensor>& t : o.counts)
+      if (t && (t->type != DATA_INT32 || t->sizes != Four{c[0], 1, 1, 1}))
+        return "counts that are no i32 of each entry";
     return o.in[0].type == o.in[1].type ? "" : "a product of two types";
   }
+  if (o.kind == Operation::pages) return fault_of_pages(o);
   for (const Tensor& t : o.in)
     if (o.kind == Operation::reduction ? !fits(o.out, t) : !fits(t, o.out)) return "sizes that do not match";
   if (o.kind == Operation::reduction)
@@ -151,6 +158,10 @@ double computed(const Operation& o, double x, double b, double t, const Config& 
     return x > b;
   case POINTWISE_CMP_GE:
     return x + double(config.keys_beyond) >= b;
+  case POINTWISE_CMP_LT:
+    return x < b + double(config.keys_more);
+  case POINTWISE_LOGICAL_AND:
+    return x != 0 && b != 0;
   case POINTWISE_BINARY_SELECT:
     return t != 0 ? x : b;
   default:
@@ -171,27 +182,62 @@ Values reduced(const Operation& o, Values& x) {
   return out;
 }
 
+/// By entry, what counts of a product's rows, columns or depth.
+int64_t counted(const std::optional<Tensor>& of, std::map<int64_t, Values>& known, int64_t entry,
+                int64_t all) {
+  return of ? int64_t(known.at(of->uid).at({entry, 0, 0, 0})) : all;
+}
+
+/// What does not count is in no sum. What would be of it is 0.
+Values multiplied(const Operation& o, std::map<int64_t, Values>& known, const Config& config) {
+  Values out = zeros(o.out), &a = known.at(o.in[0].uid), &b = known.at(o.in[1].uid);
+  const int64_t group = o.out.sizes[1] / o.in[1].sizes[1];
+  const auto keys = [&](size_t which, int64_t entry, int64_t all) {
+    const int64_t n = counted(o.counts[which], known, entry, all);
+    return std::min(all, o.counts[which] ? n + config.keys_more : n);
+  };
+  for_each(o.out.sizes, [&](const Four& i) {
+    if (i[2] >= counted(o.counts[0], known, i[0], o.out.sizes[2]) || i[3] >= keys(1, i[0], o.out.sizes[3]))
+      return;
+    double sum = 0;
+    for (int64_t k = 0; k < keys(2, i[0], o.in[0].sizes[3]); ++k)
+      sum += a.at({i[0], i[1], i[2], k}) * b.at({i[0], i[1] / group, k, i[3]});
+    out.at(i) = rounded(o.out.type, sum);
+  });
+  return out;
+}
+
+/// Behind an entry's last key is no number, as nothing says what a library loads there.
+Values loaded(const Operation& o, std::map<int64_t, Values>& known, const void* cache, const Config& config) {
+  Values out = zeros(o.out), &lengths = known.at(o.in[1].uid), &table = known.at(o.in[2].uid);
+  Tensor container = o.in[0];
+  container.strides[0] += config.page_shift;
+  for_each(o.out.sizes, [&](const Four& i) {
+    const int64_t key = key_of(o, i), length = int64_t(lengths.at({i[0], 0, 0, 0})) + config.keys_more;
+    const int64_t last = o.in[2].sizes[2] - 1, page = key / container.sizes[2] + config.page_beyond;
+    const auto id = int64_t(table.at({i[0], 0, std::min(page, last), 0}));
+    double& x = out.at(i) = std::numeric_limits<double>::quiet_NaN();
+    if (key >= length) return;
+    if (id < 0 || id >= container.sizes[0])
+      return state().complaints.push_back("page " + std::to_string(id) + " of " +
+                                          std::to_string(container.sizes[0]));
+    x = load(cache, container.type, offset(container.strides, place_in_cache(o, i, id)));
+  });
+  return out;
+}
+
 Values run(const Operation& o, std::map<int64_t, Values>& known, const Config& config) {
   Values out = zeros(o.out);
   std::vector<Values*> in;
   for (const Tensor& t : o.in) in.push_back(&known.at(t.uid));
-  if (o.kind == Operation::product) {
-    const int64_t depth = o.in[0].sizes[3], group = o.out.sizes[1] / o.in[1].sizes[1];
-    for_each(o.out.sizes, [&](const Four& i) {
-      double sum = 0;
-      for (int64_t k = 0; k < depth; ++k)
-        sum += in[0]->at({i[0], i[1], i[2], k}) * in[1]->at({i[0], i[1] / group, k, i[3]});
-      out.at(i) = rounded(o.out.type, sum);
-    });
-  } else if (o.kind == Operation::reduction)
-    return reduced(o, *in[0]);
-  else
-    for_each(o.out.sizes, [&](const Four& i) {
-      const auto get = [&](size_t n) { return n < in.size() ? in[n]->get(i) : 0; };
-      out.at(i) =
-          rounded(o.out.type, o.mode == POINTWISE_GEN_INDEX ? double(i[size_t(o.axis)])
-                                                            : computed(o, get(0), get(1), get(2), config));
-    });
+  if (o.kind == Operation::product) return multiplied(o, known, config);
+  if (o.kind == Operation::reduction) return reduced(o, *in[0]);
+  for_each(o.out.sizes, [&](const Four& i) {
+    const auto get = [&](size_t n) { return n < in.size() ? in[n]->get(i) : 0; };
+    out.at(i) =
+        rounded(o.out.type, o.mode == POINTWISE_GEN_INDEX ? double(i[size_t(o.axis)])
+                                                          : computed(o, get(0), get(1), get(2), config));
+  });
   return out;
 }
 
@@ -199,7 +245,7 @@ Values run(const Operation& o, std::map<int64_t, Values>& known, const Config& c
 template <typename Visit>
 void for_tensors(const std::vector<Operation>& graph, Visit visit) {
   for (const Operation& o : graph) {
-    for (const Tensor& t : o.in) visit(t);
+    for (const Tensor& t : o.read()) visit(t);
     visit(o.out);
   }
 }
@@ -218,13 +264,15 @@ std::string fault_of(const std::vector<Operation>& graph) {
   size_t products = 0;
   for (const Operation& o : graph) {
     if (const std::string why = fault_of(o); !why.empty()) return why;
-    for (const Tensor& t : o.in)
+    for (const Tensor& t : o.read())
       if (t.is_virtual && !made.count(t.uid)) return "a virtual tensor that nothing has made yet";
     if (o.out.by_value || !made.insert(o.out.uid).second) return "an output that is one already";
     products += o.kind == Operation::product;
   }
-  if (products != 2 || graph.front().kind != Operation::product) return "no attention: two products";
-  if (is_narrow(graph)) return fault_of_narrow(graph);
+  const std::vector<Operation> rest = without_pages(graph);
+  if (products != 2 || rest.front().kind != Operation::product) return "no attention: two products";
+  if (const std::string why = fault_of_pages(graph); !why.empty()) return why;
+  if (is_narrow(graph)) return fault_of_narrow(rest);
   if (graph.back().kind != Operation::product) return "no attention: the second product is not its end";
   if (graph.back().in[0].type != graph.front().in[0].type) return "weights of another type than Q";
   return "";
@@ -257,13 +305,15 @@ std::function<void()> prepared(const std::vector<Operation>& graph, const std::m
   return [=]() mutable {
     std::map<int64_t, Values> values = known;
     for (const Operation& o : graph) {
-      for (const Tensor& t : o.in)
-        if (!values.count(t.uid)) {
+      const bool loads = o.kind == Operation::pages;
+      for (const Tensor& t : o.read())
+        if (!values.count(t.uid) && !(loads && t.uid == o.in[0].uid)) { // of a cache only what is asked for
           Values& v = values[t.uid] = zeros(t);
           for_each(t.sizes,
                    [&](const Four& i) { v.at(i) = load(pointers.at(t.uid), t.type, offset(t.strides, i)); });
         }
-      Values& out = values[o.out.uid] = run(o, values, config);
+      Values& out = values[o.out.uid] =
+          loads ? loaded(o, values, pointers.at(o.in[0].uid), config) : run(o, values, config);
       const bool last = &o == &last_of(graph);
       if (o.kind == Operation::reduction && !o.out.is_virtual) state().maxima.push_back(out.x.front());
       if (!o.out.is_virtual)

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace fake_cudnn {
@@ -27,6 +28,8 @@ enum : int {
   POINTWISE_TANH_FWD = 101,
   POINTWISE_CMP_GT = 302,
   POINTWISE_CMP_GE = 303,
+  POINTWISE_CMP_LT = 304,
+  POINTWISE_LOGICAL_AND = 400,
   POINTWISE_GEN_INDEX = 501,
   POINTWISE_BINARY_SELECT = 601,
   REDUCE_ADD = 0,
@@ -45,15 +48,34 @@ struct Tensor {
 };
 
 struct Operation {
-  enum Kind { product, pointwise, reduction } kind;
-  std::vector<Tensor> in; ///< a, b; or x, b, t; or x
+  enum Kind { product, pointwise, reduction, pages } kind;
+  std::vector<Tensor> in; ///< a, b; or x, b, t; or x; or the cache, lengths, the table
   Tensor out;
   int mode = 0, math = 0; ///< of elements; or the reduction's operator
   int64_t axis = -1;
+  /// Of a product: by entry, the rows, columns and depth that count. What else there is is no operand of it.
+  std::array<std::optional<Tensor>, 3> counts = {};
+
+  /// All that it reads.
+  std::vector<Tensor> read() const {
+    std::vector<Tensor> all = in;
+    for (const std::optional<Tensor>& t : counts)
+      if (t) all.push_back(*t);
+    return all;
+  }
 };
 
 /// Why the library would take no such graph; empty when it would.
 std::string fault_of(const std::vector<Operation>&);
+/// The graph without its loads of pages; and why these are none that the library takes, or the products and
+/// masks beside them.
+std::vector<Operation> without_pages(const std::vector<Operation>&);
+std::string fault_of_pages(const std::vector<Operation>&);
+std::string fault_of_pages(const Operation&);
+/// The key that a place in the loaded operand is of.
+int64_t key_of(const Operation& load, const Four& place);
+/// Where in the cache it is, of a page by its id.
+Four place_in_cache(const Operation& load, const Four& place, int64_t page);
 /// Whether it multiplies 8-bit floats; and what else is wrong then.
 bool is_narrow(const std::vector<Operation>&);
 std::string fault_of_narrow(const std::vector<Operation>&);

@@ -28,7 +28,8 @@ enum Kind : int {
   MATMUL = 18,
   OPERATION_MATMUL = 19,
   REDUCTION = 21,
-  OPERATION_REDUCTION = 22
+  OPERATION_REDUCTION = 22,
+  OPERATION_PAGED_CACHE_LOAD = 35
 };
 /// cudnnBackendAttributeType_t, and the bytes of an element.
 enum Element : int {
@@ -65,47 +66,55 @@ struct Rule {
   bool required = true;
   std::vector<int> of = {}; ///< kinds of the descriptors that it has
 };
-const Rule kRules[] = {{POINTWISE, 0, POINTWISE_MODE},
-                       {POINTWISE, 1, DATA_TYPE},
-                       {POINTWISE, 9, INT64, 1, false},
-                       {ENGINEHEUR, 200, HEUR_MODE},
-                       {ENGINEHEUR, 201, BACKEND_DESCRIPTOR, 1, true, {OPERATIONGRAPH}},
-                       {EXECUTION_PLAN, 400, HANDLE},
-                       {EXECUTION_PLAN, 401, BACKEND_DESCRIPTOR, 1, true, {ENGINECFG}},
-                       {OPERATION_POINTWISE, 750, BACKEND_DESCRIPTOR, 1, true, {POINTWISE}},
-                       {OPERATION_POINTWISE, 751, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
-                       {OPERATION_POINTWISE, 752, BACKEND_DESCRIPTOR, 1, false, {TENSOR}},
-                       {OPERATION_POINTWISE, 753, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
-                       {OPERATION_POINTWISE, 754, FLOAT, 1, false},
-                       {OPERATION_POINTWISE, 755, FLOAT, 1, false},
-                       {OPERATION_POINTWISE, 758, BACKEND_DESCRIPTOR, 1, false, {TENSOR}},
-                       {OPERATIONGRAPH, 800, HANDLE},
-                       {OPERATIONGRAPH,
-                        801,
-                        BACKEND_DESCRIPTOR,
-                        100,
-                        true,
-                        {OPERATION_POINTWISE, OPERATION_MATMUL, OPERATION_REDUCTION}},
-                       {TENSOR, 900, INT64},
-                       {TENSOR, 901, DATA_TYPE},
-                       {TENSOR, 902, INT64, 8},
-                       {TENSOR, 903, INT64, 8},
-                       {TENSOR, 906, INT64},
-                       {TENSOR, 907, BOOLEAN, 1, false},
-                       {TENSOR, 908, BOOLEAN, 1, false},
-                       {VARIANT_PACK, 1000, INT64, 100},
-                       {VARIANT_PACK, 1001, VOID_PTR, 100},
-                       {VARIANT_PACK, 1003, VOID_PTR, 1, false},
-                       {MATMUL, 1500, DATA_TYPE},
-                       {OPERATION_MATMUL, 1520, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
-                       {OPERATION_MATMUL, 1521, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
-                       {OPERATION_MATMUL, 1522, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
-                       {OPERATION_MATMUL, 1523, BACKEND_DESCRIPTOR, 1, true, {MATMUL}},
-                       {REDUCTION, 1600, REDUCTION_OPERATOR_TYPE},
-                       {REDUCTION, 1601, DATA_TYPE},
-                       {OPERATION_REDUCTION, 1610, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
-                       {OPERATION_REDUCTION, 1611, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
-                       {OPERATION_REDUCTION, 1612, BACKEND_DESCRIPTOR, 1, true, {REDUCTION}}};
+const Rule kRules[] = {
+    {POINTWISE, 0, POINTWISE_MODE},
+    {POINTWISE, 1, DATA_TYPE},
+    {POINTWISE, 9, INT64, 1, false},
+    {ENGINEHEUR, 200, HEUR_MODE},
+    {ENGINEHEUR, 201, BACKEND_DESCRIPTOR, 1, true, {OPERATIONGRAPH}},
+    {EXECUTION_PLAN, 400, HANDLE},
+    {EXECUTION_PLAN, 401, BACKEND_DESCRIPTOR, 1, true, {ENGINECFG}},
+    {OPERATION_POINTWISE, 750, BACKEND_DESCRIPTOR, 1, true, {POINTWISE}},
+    {OPERATION_POINTWISE, 751, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
+    {OPERATION_POINTWISE, 752, BACKEND_DESCRIPTOR, 1, false, {TENSOR}},
+    {OPERATION_POINTWISE, 753, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
+    {OPERATION_POINTWISE, 754, FLOAT, 1, false},
+    {OPERATION_POINTWISE, 755, FLOAT, 1, false},
+    {OPERATION_POINTWISE, 758, BACKEND_DESCRIPTOR, 1, false, {TENSOR}},
+    {OPERATIONGRAPH, 800, HANDLE},
+    {OPERATIONGRAPH,
+     801,
+     BACKEND_DESCRIPTOR,
+     100,
+     true,
+     {OPERATION_POINTWISE, OPERATION_MATMUL, OPERATION_REDUCTION, OPERATION_PAGED_CACHE_LOAD}},
+    {TENSOR, 900, INT64},
+    {TENSOR, 901, DATA_TYPE},
+    {TENSOR, 902, INT64, 8},
+    {TENSOR, 903, INT64, 8},
+    {TENSOR, 906, INT64},
+    {TENSOR, 907, BOOLEAN, 1, false},
+    {TENSOR, 908, BOOLEAN, 1, false},
+    {VARIANT_PACK, 1000, INT64, 100},
+    {VARIANT_PACK, 1001, VOID_PTR, 100},
+    {VARIANT_PACK, 1003, VOID_PTR, 1, false},
+    {MATMUL, 1500, DATA_TYPE},
+    {OPERATION_MATMUL, 1520, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
+    {OPERATION_MATMUL, 1521, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
+    {OPERATION_MATMUL, 1522, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
+    {OPERATION_MATMUL, 1523, BACKEND_DESCRIPTOR, 1, true, {MATMUL}},
+    {OPERATION_MATMUL, 1525, BACKEND_DESCRIPTOR, 1, false, {TENSOR}},
+    {OPERATION_MATMUL, 1526, BACKEND_DESCRIPTOR, 1, false, {TENSOR}},
+    {OPERATION_MATMUL, 1527, BACKEND_DESCRIPTOR, 1, false, {TENSOR}},
+    {REDUCTION, 1600, REDUCTION_OPERATOR_TYPE},
+    {REDUCTION, 1601, DATA_TYPE},
+    {OPERATION_REDUCTION, 1610, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
+    {OPERATION_REDUCTION, 1611, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
+    {OPERATION_REDUCTION, 1612, BACKEND_DESCRIPTOR, 1, true, {REDUCTION}},
+    {OPERATION_PAGED_CACHE_LOAD, 1950, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
+    {OPERATION_PAGED_CACHE_LOAD, 1951, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
+    {OPERATION_PAGED_CACHE_LOAD, 1952, BACKEND_DESCRIPTOR, 1, true, {TENSOR}},
+    {OPERATION_PAGED_CACHE_LOAD, 1953, BACKEND_DESCRIPTOR, 1, true, {TENSOR}}};
 
 struct Desc;
 using Shared = std::shared_ptr<Desc>;
@@ -176,7 +185,14 @@ Tensor tensor_of(const Desc& d) {
 
 Operation operation_of(const Desc& d) {
   const auto tensor = [&](int attribute) { return tensor_of(d.other(attribute)); };
-  if (d.kind == OPERATION_MATMUL) return {Operation::product, {tensor(1520), tensor(1521)}, tensor(1522)};
+  if (d.kind == OPERATION_MATMUL) {
+    Operation o{Operation::product, {tensor(1520), tensor(1521)}, tensor(1522)};
+    for (size_t i = 0; i < 3; ++i)
+      if (const int attribute = 1525 + int(i); d.has(attribute)) o.counts[i] = tensor(attribute);
+    return o;
+  }
+  if (d.kind == OPERATION_PAGED_CACHE_LOAD)
+    return {Operation::pages, {tensor(1950), tensor(1952), tensor(1953)}, tensor(1951)};
   if (d.kind == OPERATION_REDUCTION)
     return {Operation::reduction, {tensor(1610)}, tensor(1611), d.other(1612).one<int32_t>(1600)};
   Operation o{Operation::pointwise, {tensor(751)}, tensor(753)};
@@ -357,8 +373,10 @@ int cudnnBackendCreateDescriptor(int kind, void** descriptor) {
                                       MATMUL,
                                       OPERATION_MATMUL,
                                       REDUCTION,
-                                      OPERATION_REDUCTION};
-  if (!known.count(kind)) return refuse(unsupported, "descriptor of kind " + std::to_string(kind));
+                                      OPERATION_REDUCTION,
+                                      OPERATION_PAGED_CACHE_LOAD};
+  if (!known.count(kind) || (kind == OPERATION_PAGED_CACHE_LOAD && state().version < 90500))
+    return refuse(unsupported, "descriptor of kind " + std::to_string(kind));
   auto made = std::make_shared<Desc>();
   made->kind = kind;
   registry()[made.get()] = made;

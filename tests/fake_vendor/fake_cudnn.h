@@ -22,7 +22,10 @@ struct Config {
   int plan_status = 0, execute_status = 0; ///< what finalizing a plan, and executing it, come to
   double factor = 1;                       ///< of out: another one than 1 is wrong
   int64_t keys_beyond = 0;                 ///< that are seen ahead of a mask's end: any are wrong
-  int ignores = -1; ///< an elementwise mode that leaves x as it is: wrong where there is one
+  int64_t page_beyond = 0;                 ///< in the table, of a key's: any are wrong
+  int64_t page_shift = 0; ///< elements that each page is farther from the one before: the same
+  int64_t keys_more = 0;  ///< that count beyond an entry's length: the same
+  int ignores = -1;       ///< an elementwise mode that leaves x as it is: wrong where there is one
   std::function<void()> executed = {}; ///< is called ahead of each execution
 };
 

@@ -3,6 +3,7 @@
 #include "generator/codegen/compile.h"
 #include "generator/space/space.h"
 #include "templates/nvidia/hopper_attention/hopper_attention.h"
+#include "tests/ptx_sim/paged_cases.h"
 #include "tests/ptx_sim/planted.h"
 
 #include <gtest/gtest.h>
@@ -32,27 +33,6 @@ Attention paged_problem(const std::string& mask, const std::string& options, int
       "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=" + mask +
       " queries=300 keys=" + std::to_string(keys) + " options=" + options + " page=" + std::to_string(page) +
       " at_batch=1 at_queries=200 at_keys=" + std::to_string(keys));
-}
-
-/// Entries that end before, at and behind ends of pages and of blocks of keys, or have none, of a cache with
-/// shared pages in any order.
-AttentionCase ends_of_entries(const Attention& p, int64_t keys_of_block) {
-  AttentionCase c;
-  c.name = "ends about pages and blocks of keys", c.shape.queries = 70, c.shape.keys = p.keys;
-  c.shape.shared_pages = true, c.shape.table_gap = 1;
-  const int64_t page = p.page_size;
-  for (int64_t used : {int64_t(0), page, 2 * page - 1, 3 * page + 1, keys_of_block, 2 * keys_of_block - 7,
-                       2 * keys_of_block + 8, int64_t(1), p.keys})
-    c.shape.keys_used.push_back(int32_t(std::min(used, p.keys)));
-  c.shape.batch = int64_t(c.shape.keys_used.size());
-  if (p.varlen) c.shape.query_counts = {70, 0, 33, 64, 1, 65, 17, 70, 3};
-  return c;
-}
-
-std::vector<AttentionCase> paged_cases(const Attention& p, int64_t keys_of_block) {
-  std::vector<AttentionCase> cases = cases_for(p);
-  cases.push_back(ends_of_entries(p, keys_of_block));
-  return cases;
 }
 
 void expect_right(const Kernel& kernel, const std::vector<AttentionCase>& cases, uint64_t seed) {

@@ -234,7 +234,9 @@ TEST(NarrowAttention, SaysWhatItDoesNotServe) {
   p.head_dim = 64, p.value_dim = 272;
   EXPECT_NE(hopper().why_not(p, kArch).find("at most 256"), std::string::npos);
   p.value_dim = 64, p.page_size = 64;
-  EXPECT_NE(hopper().why_not(p, kArch).find("leave out PAGED"), std::string::npos);
+  EXPECT_EQ(hopper().why_not(p, kArch), "");
+  p.page_size = 4;
+  EXPECT_NE(hopper().why_not(p, kArch).find("PAGED 8 or more"), std::string::npos);
   EXPECT_EQ(find_template("mma_attention").why_not(p, kArch), "");
   EXPECT_NE(find_template("cpu_attention").why_not(p, "cpu").find("not e4m3"), std::string::npos);
   EXPECT_NE(find_template("mfma_attention").why_not(p, "gfx942").find("e4m3"), std::string::npos);

@@ -157,7 +157,8 @@ CudnnAttention::Tensor CudnnAttention::number(float x) {
   return scalar(CudnnType::f32, std::bit_cast<uint32_t>(x));
 }
 
-CudnnAttention::Tensor CudnnAttention::product(const Tensor& a, const Tensor& b, const Tensor& c) {
+CudnnAttention::Tensor CudnnAttention::product(const Tensor& a, const Tensor& b, const Tensor& c,
+                                               CudnnAttribute of_keys) {
   CudnnDescriptor& how = descriptors_.emplace_back(library_, CudnnKind::matmul);
   how.set(CudnnAttribute::matmul_compute, CudnnElement::data_type, int32_t(CudnnType::f32));
   how.finalize();
@@ -166,6 +167,10 @@ CudnnAttention::Tensor CudnnAttention::product(const Tensor& a, const Tensor& b,
   operation.set(CudnnAttribute::matmul_b, descriptor(b));
   operation.set(CudnnAttribute::matmul_c, descriptor(c));
   operation.set(CudnnAttribute::matmul_descriptor, how);
+  if (lengths_) {
+    operation.set(CudnnAttribute::matmul_rows, descriptor(lengths_->queries));
+    operation.set(of_keys, descriptor(lengths_->keys));
+  }
   operation.finalize();
   return c;
 }
@@ -238,29 +243,24 @@ CudnnAttention::Tensor CudnnAttention::softmax(const Tensor& scores, const SlotV
 
 void CudnnAttention::build(const SlotValues& call) {
   const int64_t batch = p_.at_batch, queries = p_.at_queries, keys = p_.at_keys;
-  const CudnnType type = type_of(p_.q);
-  const auto stride = [&](int slot) { return int64_t(call[size_t(slot)]); };
-  // From one token, head and entry to the next are slots that stand together.
-  const auto rows = [&](deepgen_arg slot, deepgen_arg token, int64_t heads, int64_t tokens, int64_t columns) {
-    return operand(slot, slot == DEEPGEN_ARG_OUT ? type_of(out_) : type, {batch, heads, tokens, columns},
-                   {stride(token + 2), stride(token + 1), stride(token), 1});
+  const auto rows = [&](deepgen_arg slot, deepgen_arg token, CudnnType type, int64_t columns) {
+    return operand(slot, type, {batch, p_.heads, queries, columns}, strides_of(call, token));
   };
-  const Tensor q = rows(DEEPGEN_ARG_Q, DEEPGEN_ARG_Q_TOKEN, p_.heads, queries, p_.head_dim);
-  const int key = DEEPGEN_ARG_KEY_TOKEN;
-  const Tensor k = operand(DEEPGEN_ARG_KEY, type, {batch, p_.kv_heads, p_.head_dim, keys}, // transposed
-                           {stride(key + 2), stride(key + 1), 1, stride(key)});
-  const Tensor v = rows(DEEPGEN_ARG_VALUE, DEEPGEN_ARG_VALUE_TOKEN, p_.kv_heads, keys, p_.value_dim);
-  const Tensor out = rows(DEEPGEN_ARG_OUT, DEEPGEN_ARG_OUT_TOKEN, p_.heads, queries, p_.value_dim);
-  Tensor scores = product(q, k, between(CudnnType::f32, {batch, p_.heads, queries, keys}));
+  const Tensor q = rows(DEEPGEN_ARG_Q, DEEPGEN_ARG_Q_TOKEN, type_of(p_.q), p_.head_dim);
+  const Tensor out = rows(DEEPGEN_ARG_OUT, DEEPGEN_ARG_OUT_TOKEN, type_of(out_), p_.value_dim);
+  if (p_.paged()) lengths_ = {lengths(queries), lengths(keys)};
+  Tensor scores = product(q, key_operand(call), between(CudnnType::f32, {batch, p_.heads, queries, keys}),
+                          CudnnAttribute::matmul_columns);
   scores = pointwise(CudnnPointwise::mul, CudnnType::f32, scores,
                      {scalar(CudnnType::f32, uint32_t(call[DEEPGEN_ARG_SCORE_SCALE]))},
                      between(CudnnType::f32, scores.sizes));
   if (is_narrow()) scores = descaled(scores, 1, 1);
-  const Tensor weights = softmax(masked(biased(capped(scores, call), call), call), call);
+  scores = padded(biased(capped(scores, call), call));
+  const Tensor weights = softmax(masked(scores, call), call), v = value_operand(call);
   if (is_narrow())
     narrow_product(weights, v, out);
   else
-    product(weights, v, out);
+    product(weights, v, out, CudnnAttribute::matmul_depth);
 }
 
 namespace {
@@ -289,6 +289,10 @@ public:
     upload(call_[DEEPGEN_ARG_Q], in.q, bytes(in.q_layout, p.q));
     upload(call_[DEEPGEN_ARG_KEY], in.key, bytes(in.key_layout, p.kv));
     upload(call_[DEEPGEN_ARG_VALUE], in.value, bytes(in.value_layout, p.kv));
+    if (p.paged()) // of all sets
+      check(driver()->cuMemcpyHtoD(call_[DEEPGEN_ARG_PAGE_TABLE], in.pages.table.data(),
+                                   in.pages.table.size() * sizeof(int32_t)),
+            "copying to the device");
     const BiasLayout& bias = in.bias_layout;
     if (p.bias) upload(call_[DEEPGEN_ARG_BIAS], in.bias, bias.rows() * bias.columns() * size_of(*p.bias));
     if (p.sink)

@@ -4,7 +4,7 @@
 // The graph is that of cudnn-frontend for versions of cuDNN before 9.21, which later ones take, too: product,
 // scale, mask by indices, maximum, difference, exponential, sum, quotient, product. The one descriptor of
 // attention that 9.13 brought has masks since 9.21 alone. Of 8-bit floats there are more operations:
-// cudnn_fp8.cpp.
+// cudnn_fp8.cpp; and where keys and values are in pages: cudnn_pages.cpp.
 #pragma once
 
 #include "measure/gpu/cuda_ring.h"
@@ -14,14 +14,15 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace deepgen::cuda {
 
 /// Why cuDNN is not asked for the call that the problem is tuned for: "cuDNN: none: ...", in words; empty
-/// where it is. It is asked for calls of f16, bf16 and e4m3 whose keys are in no pages. Those that are timed
-/// are dense, and so is the graph.
+/// where it is. It is asked for calls of f16, bf16 and e4m3. Those that are timed are dense, or have pages of
+/// entries that are all as long, and so has the graph.
 std::string why_no_cudnn(const Attention&);
 
 /// The types of out that it is asked for, one after the other until an engine serves: the problem's; of e4m3
@@ -68,20 +69,27 @@ private:
     int64_t uid;
     uint32_t bits;
   };
-  struct Number { ///< of f32, in device memory
+  struct Number { ///< or one of each entry, in device memory
     int64_t uid;
     Memory memory;
   };
 
   Tensor tensor(CudnnType, const Sizes4& sizes, const Sizes4& strides, bool is_virtual, bool by_value);
   Tensor operand(deepgen_arg, CudnnType, const Sizes4& sizes, const Sizes4& strides);
+  /// From one entry (or page), head, token and column to the next. `token`: the first of three slots that
+  /// stand together.
+  static Sizes4 strides_of(const SlotValues& call, deepgen_arg token) {
+    return {int64_t(call[token + 2]), int64_t(call[token + 1]), int64_t(call[token]), 1};
+  }
   Tensor between(CudnnType, const Sizes4& sizes); ///< virtual, dense
   Tensor scalar(CudnnType, uint32_t bits);
   Tensor number(float);
   Tensor number_on_device(float);
+  Tensor lengths(int64_t of_each);
   const CudnnDescriptor& descriptor(const Tensor& t) const { return tensors_[t.index]; }
 
-  Tensor product(const Tensor& a, const Tensor& b, const Tensor& c);
+  /// `of_keys`: which size of it is of keys.
+  Tensor product(const Tensor& a, const Tensor& b, const Tensor& c, CudnnAttribute of_keys);
   /// `others`: b, then t. `y`: what it becomes.
   Tensor pointwise(CudnnPointwise, CudnnType math, const Tensor& x, const std::vector<Tensor>& others,
                    const Tensor& y, int64_t axis = -1);
@@ -89,9 +97,17 @@ private:
   Tensor reduce_rows(CudnnReduction, const Tensor& x);
   Tensor capped(const Tensor& scores, const SlotValues& call);
   Tensor biased(const Tensor& scores, const SlotValues& call);
+  Tensor index(const Tensor& scores, int64_t axis);
   Tensor masked(Tensor scores, const SlotValues& call);
-  Tensor select(const Tensor& scores, CudnnPointwise, const Tensor& x, const Tensor& b);
+  Tensor compared(CudnnPointwise, const Tensor& x, const Tensor& b, const Sizes4& sizes);
+  Tensor select(const Tensor& scores, const Tensor& seen);
+  Tensor behind(const Tensor& column, int64_t left, int64_t shift);
   Tensor softmax(const Tensor& scores, const SlotValues& call);
+  /// Keys, which are transposed, and values of a call: as they lie, or loaded from pages.
+  Tensor key_operand(const SlotValues& call), value_operand(const SlotValues& call);
+  Tensor from_pages(deepgen_arg, deepgen_arg token, const Tensor& loaded, int64_t columns,
+                    const SlotValues& call);
+  Tensor padded(const Tensor& scores);
   bool is_narrow() const { return p_.q == Type::e4m3; }
   Tensor times(const Tensor& x, float scale, const Tensor& y);
   Tensor descaled(const Tensor& product, float a, float b);
@@ -109,6 +125,11 @@ private:
   std::vector<Operand> operands_;
   std::deque<Scalar> scalars_; ///< read when a plan is executed
   std::vector<Number> numbers_;
+  /// Of each entry: what the library knows of entries in pages.
+  struct Lengths {
+    Tensor queries, keys;
+  };
+  std::optional<Lengths> lengths_;     ///< none: nothing is in pages
   std::vector<CudnnDescriptor> graph_; ///< one
   std::vector<CudnnDescriptor> configs_;
   std::vector<std::string> texts_;

@@ -46,7 +46,8 @@ void CudnnAttention::narrow_product(const Tensor& weights, const Tensor& v, cons
   const float scale = std::ldexp(1.0f, kWeightExponent);
   reduce(CudnnReduction::max_magnitude, weights, number_on_device(0));
   const Tensor narrow = times(weights, scale, between(CudnnType::e4m3, weights.sizes));
-  const Tensor sums = descaled(product(narrow, v, between(CudnnType::f32, out.sizes)), 1 / scale, 1);
+  const Tensor sums = descaled(
+      product(narrow, v, between(CudnnType::f32, out.sizes), CudnnAttribute::matmul_depth), 1 / scale, 1);
   times(sums, 1, out); // averages of values, which need no scale
   reduce(CudnnReduction::max_magnitude, sums, number_on_device(0));
 }

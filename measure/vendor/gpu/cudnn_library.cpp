@@ -72,6 +72,8 @@ const char* name_of(CudnnKind kind) {
   case CudnnKind::reduction:
   case CudnnKind::reduction_operation:
     return "a reduction";
+  case CudnnKind::pages_operation:
+    return "a load of pages";
   }
   return "a descriptor";
 }

@@ -2,7 +2,8 @@
 // made.
 //
 // The numbers are those of cudnn_graph.h of cuDNN 9.6.0, the public header of libcudnn_graph.so.9. All of
-// them are as old as 9.0. A later version may add numbers, and gives none another meaning.
+// them are as old as 9.0, but for those of pages, which are of 9.5. A later version may add numbers, and
+// gives none another meaning.
 #pragma once
 
 #include "base/problem/types.h"
@@ -29,7 +30,8 @@ enum class CudnnKind : int {
   matmul = 18,
   matmul_operation = 19,
   reduction = 21,
-  reduction_operation = 22
+  reduction_operation = 22,
+  pages_operation = 35
 };
 
 /// cudnnBackendAttributeName_t
@@ -72,11 +74,18 @@ enum class CudnnAttribute : int {
   matmul_b = 1521,
   matmul_c = 1522,
   matmul_descriptor = 1523,
+  matmul_rows = 1525,    ///< of each entry, that are multiplied
+  matmul_columns = 1526, ///< the same
+  matmul_depth = 1527,
   reduction_operator = 1600,
   reduction_compute = 1601,
   reduction_x = 1610,
   reduction_y = 1611,
-  reduction_descriptor = 1612
+  reduction_descriptor = 1612,
+  pages_container = 1950,
+  pages_y = 1951,
+  pages_lengths = 1952,
+  pages_table = 1953
 };
 
 /// cudnnBackendAttributeType_t: of what an attribute's elements are.
@@ -109,6 +118,8 @@ enum class CudnnPointwise : int {
   tanh = 101,
   greater = 302,
   greater_or_equal = 303,
+  less = 304,
+  both = 400,
   index = 501,
   select = 601
 };

@@ -14,7 +14,6 @@ std::string why_no_cudnn(const Attention& p) {
   const bool narrow = p.q == Type::e4m3;
   if ((p.q != Type::f16 && p.q != Type::bf16 && !narrow) || p.kv != p.q || (p.out != p.q && !narrow))
     return none("its Q, K, V and out are of one type, f16 or bf16; or Q, K and V are e4m3");
-  if (p.paged()) return none("it is asked for no pages of keys, which are another operation of its graphs");
   const int64_t unit = kDimensionUnit / size_of(p.q);
   if (p.head_dim % unit || p.value_dim % unit)
     return none("its dimensions are multiples of " + std::to_string(unit));

@@ -37,11 +37,18 @@ CudnnAttention::Tensor CudnnAttention::biased(const Tensor& scores, const SlotVa
   return pointwise(CudnnPointwise::add, CudnnType::f32, scores, {bias}, between(CudnnType::f32, all));
 }
 
-/// The scores where x is greater than b, or as great.
-CudnnAttention::Tensor CudnnAttention::select(const Tensor& scores, CudnnPointwise compare, const Tensor& x,
-                                              const Tensor& b) {
-  const Tensor seen =
-      pointwise(compare, CudnnType::boolean, x, {b}, between(CudnnType::boolean, scores.sizes));
+CudnnAttention::Tensor CudnnAttention::index(const Tensor& scores, int64_t axis) {
+  return pointwise(CudnnPointwise::index, CudnnType::f32, scores, {}, between(CudnnType::i32, scores.sizes),
+                   axis);
+}
+
+CudnnAttention::Tensor CudnnAttention::compared(CudnnPointwise how, const Tensor& x, const Tensor& b,
+                                                const Sizes4& sizes) {
+  return pointwise(how, CudnnType::boolean, x, {b}, between(CudnnType::boolean, sizes));
+}
+
+/// The scores that are seen.
+CudnnAttention::Tensor CudnnAttention::select(const Tensor& scores, const Tensor& seen) {
   const float hidden = library_.number < kInfinite ? std::numeric_limits<float>::lowest()
                                                    : -std::numeric_limits<float>::infinity();
   return pointwise(CudnnPointwise::select, CudnnType::f32, scores, {number(hidden), seen},
@@ -49,7 +56,7 @@ CudnnAttention::Tensor CudnnAttention::select(const Tensor& scores, CudnnPointwi
 }
 
 /// As cudnn-frontend writes the two ends of a band, whose engines look for them: row + keys - queries + right
-/// >= column, in i32, and column + (left + 1 - keys + queries) > row, in f32.
+/// >= column, in i32, and behind() > row. Where entries have lengths, these are the keys and queries.
 CudnnAttention::Tensor CudnnAttention::masked(Tensor scores, const SlotValues& call) {
   const bool window = p_.mask == AttentionMask::window;
   const int64_t queries = p_.at_queries, keys = p_.at_keys,
@@ -58,27 +65,39 @@ CudnnAttention::Tensor CudnnAttention::masked(Tensor scores, const SlotValues& c
                         : p_.mask == AttentionMask::none ? -1
                                                          : 0;
   const int64_t shift = p_.mask == AttentionMask::causal_top_left ? 0 : keys - queries;
-  const CudnnType f32 = CudnnType::f32, i32 = CudnnType::i32;
-  const auto index = [&](int64_t axis) {
-    return pointwise(CudnnPointwise::index, f32, scores, {}, between(i32, scores.sizes), axis);
+  const CudnnType i32 = CudnnType::i32;
+  const auto moved = [&](CudnnPointwise how, const Tensor& x, const Tensor& by) {
+    return pointwise(how, i32, x, {by}, between(i32, x.sizes));
   };
-  const auto moved = [&](CudnnPointwise how, const Tensor& x, int64_t by) {
-    return pointwise(how, i32, x, {scalar(i32, uint32_t(int32_t(by)))}, between(i32, x.sizes));
-  };
+  const auto count = [&](int64_t x) { return scalar(i32, uint32_t(int32_t(x))); };
   if (right >= 0 && shift + right < keys - 1) { // else the first query sees the last key
-    Tensor row = index(2);
-    const Tensor column = index(3);
-    if (shift) row = moved(CudnnPointwise::sub, moved(CudnnPointwise::add, row, keys), queries);
-    if (right) row = moved(CudnnPointwise::add, row, right);
-    scores = select(scores, CudnnPointwise::greater_or_equal, row, column);
+    Tensor row = index(scores, 2);
+    const Tensor column = index(scores, 3);
+    if (shift) {
+      row = moved(CudnnPointwise::add, row, lengths_ ? lengths_->keys : count(keys));
+      row = moved(CudnnPointwise::sub, row, lengths_ ? lengths_->queries : count(queries));
+    }
+    if (right) row = moved(CudnnPointwise::add, row, count(right));
+    scores = select(scores, compared(CudnnPointwise::greater_or_equal, row, column, scores.sizes));
   }
   if (left >= 0 && queries - 1 + shift > left) { // else the last query sees the first key
-    const Tensor row = index(2), column = index(3);
-    const Tensor behind = pointwise(CudnnPointwise::add, f32, column, {number(float(left + 1 - shift))},
-                                    between(f32, scores.sizes));
-    scores = select(scores, CudnnPointwise::greater, behind, row);
+    const Tensor row = index(scores, 2), column = index(scores, 3);
+    scores =
+        select(scores, compared(CudnnPointwise::greater, behind(column, left, shift), row, scores.sizes));
   }
   return scores;
+}
+
+/// column + (left + 1 - keys + queries), in f32; in i32 where entries have lengths.
+CudnnAttention::Tensor CudnnAttention::behind(const Tensor& column, int64_t left, int64_t shift) {
+  const CudnnType type = lengths_ ? CudnnType::i32 : CudnnType::f32;
+  const auto moved = [&](CudnnPointwise how, const Tensor& x, const Tensor& by) {
+    return pointwise(how, type, x, {by}, between(type, x.sizes));
+  };
+  if (!lengths_) return moved(CudnnPointwise::add, column, number(float(left + 1 - shift)));
+  Tensor at = moved(CudnnPointwise::add, column, scalar(type, uint32_t(left + 1)));
+  at = moved(CudnnPointwise::sub, at, lengths_->keys);
+  return moved(CudnnPointwise::add, at, lengths_->queries);
 }
 
 } // namespace deepgen::cuda

@@ -176,8 +176,9 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
       sums{p.kv, p.kv, Type::f32, columns} {
   // Sums, scores, exponentials of the block before; maxima and sums of rows, addresses.
   registers = columns / 2 * (promoted ? 2 : 1) + keys / 2 + weights + 20;
-  if (p.bias) registers += keys / 4 + 4; // of a row, and where rows begin
-  if (narrow && q_stages > 1 && p.mask != AttentionMask::none) registers += 10; // else ptxas 13.0 spills
+  if (p.bias) registers += keys / 4 + 4;                       // of a row, and where rows begin
+  if (narrow && q_stages > 1 && p.mask != AttentionMask::none) // else ptxas 13.0 spills
+    registers += p.paged() && p.mask == AttentionMask::window ? 14 : 10;
   lazy = at(c, kRescale) == kLazy, soft = at(c, kSoft);
   if (narrow) lift = kLift, rise = kNarrowRise;
   start_registers = std::min<int64_t>(248, kRegisters / resident / threads / 8 * 8);
@@ -205,8 +206,6 @@ std::string HopperAttention::why_not(const Attention& p, const std::string& arch
     return "rows of " + text(p.head_dim) + " or " + text(p.value_dim) +
            " elements are no multiples of 16 bytes, which TMA wants: HEAD_DIM in multiples of " +
            text(elements);
-  if (p.kv == Type::e4m3 && p.paged())
-    return "values of e4m3 in pages are not transposed here: leave out PAGED; mma_attention serves it";
   if (p.kv == Type::e4m3 && p.value_dim > kNarrowDim && p.keys > kMostUnpromoted)
     return "values of " + text(p.value_dim) + " elements of e4m3 with " + text(p.keys) +
            " keys: sums over more than " + text(kMostUnpromoted) + " are kept twice, and registers take " +

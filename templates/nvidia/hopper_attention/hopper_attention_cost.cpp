@@ -67,13 +67,12 @@ struct Estimate {
   }
 
   /// Clocks of the producer for a block of keys of pages, of which it begins each box of keys and of values;
-  /// or of the warps that transpose values.
+  /// or of the warps that transpose values meanwhile.
   double producer() const {
     const int64_t boxes = p.paged() ? 2 * (t.keys / t.box) : 0;
     const int64_t steps = t.keys / 32, chunks = ceil_div(t.columns / 16, kTurningWarps),
                   turns = steps * chunks;
-    if (t.narrow) return kTurn * double(turns);
-    return kBox * double(boxes);
+    return std::max(t.narrow ? kTurn * double(turns) : 0, kBox * double(boxes));
   }
 
   /// A consumer leaves out blocks behind all that its rows see, not those before: the mean of what all rows

@@ -26,7 +26,7 @@ void HopperAttentionKernel::start() {
         ir.barrier_init(raw_full(ir.c(s)), lanes), ir.barrier_init(raw_empty(ir.c(s)), kTurningWarps);
       ir.barrier_init(key_empty(ir.c(s)), t.consumers), ir.barrier_init(value_empty(ir.c(s)), t.consumers);
     }
-    if (p.paged()) ir.barrier_init(landed(), 1);
+    if (p.paged()) ir.barrier_init(landed(), t.narrow ? lanes : 1);
     ir.fence_barrier_init();
   });
   ir.barrier();

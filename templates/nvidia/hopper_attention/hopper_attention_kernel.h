@@ -79,6 +79,7 @@ private:
   PageBoxes page_boxes(Value first) const;
   void load_values(const Source&, Value stage, const PageBoxes&, Value cut, Value landing) const;
   void load_boxes(const Source&, Value to, Value full, const PageBoxes&) const;
+  void expect(const Source&, Value full, const std::function<void()>& expecting) const;
   void clear(const Source&, Value to, Value from, Value end) const;
   Value is_cut(const KeyBlocks&) const;
 
@@ -134,7 +135,7 @@ private:
   Value raw_full(Value stage) const { return barrier(2, stage, 0); }
   Value raw_empty(Value stage) const { return barrier(2, stage, 1); }
   /// Where values in pages come whose last rows are cleared before consumers hear of them.
-  Value landed() const { return ir.add(barriers, 16 * t.q_stages + 32 * t.stages); }
+  Value landed() const { return ir.add(barriers, 16 * t.q_stages + (t.narrow ? 48 : 32) * t.stages); }
   Value key_stage(Value stage) const {
     return ir.add(ir.add(memory, t.keys_offset), ir.mul(stage, t.key_bytes));
   }

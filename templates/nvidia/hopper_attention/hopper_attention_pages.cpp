@@ -2,6 +2,8 @@
 // lane looks up. No box is brought whose keys all lie behind the entry's end, or before what a window lets
 // rows see, nor is its page looked up. Of keys nothing but scores that are masked is made of what stays in
 // their places. Of values zeros take these: their weight is 0, but what a page holds there may be no number.
+// Of 8-bit floats these zeros are there before the values are transposed, and the warps that do so wait for
+// them.
 #include "templates/nvidia/hopper_attention/hopper_attention_kernel.h"
 
 namespace deepgen {
@@ -28,6 +30,13 @@ Value HopperAttentionKernel::is_cut(const KeyBlocks& blocks) const {
   return ir.both(ir.less(blocks.from, blocks.to), ir.less(block.keys(), ir.mul(blocks.to, t.keys)));
 }
 
+/// By one lane; where each tells of what it has cleared, the others arrive.
+void HopperAttentionKernel::expect(const Source& s, Value full,
+                                   const std::function<void()>& expecting) const {
+  if (!told_by_lanes(s)) return once(expecting);
+  ir.branch(ir.elect(), expecting, [&] { ir.arrive(full); });
+}
+
 /// Where a page has a whole block of keys, each block has a box: it begins with a key of the entry.
 void HopperAttentionKernel::load_boxes(const Source& s, Value to, Value full, const PageBoxes& boxes) const {
   Value head = block.key_head(), map = arguments.at(std::string("map_") + s.name);
@@ -35,28 +44,30 @@ void HopperAttentionKernel::load_boxes(const Source& s, Value to, Value full, co
     Value token = ir.bit_and(ir.add(boxes.first, row), p.page_size - 1);
     Value place = ir.add(to, ir.shift_left(row, 7));
     for (int64_t slice = 0; slice < s.slices; ++slice)
-      ir.load_tile(map, ir.add(place, slice * s.rows * 128), full, {ir.c(64 * slice), token, head, page});
+      ir.load_tile(map, ir.add(place, slice * s.rows * 128), full,
+                   {ir.c(t.slice * slice), token, head, page});
   };
   if (t.box == t.keys && p.mask != AttentionMask::window)
-    return once([&] {
+    return expect(s, full, [&] {
       ir.arrive_expecting(full, s.bytes);
       load_box(ir.c(0), boxes.ids);
     });
   const int64_t bytes = s.slices * t.box * 128;
-  once([&] { ir.arrive_expecting(full, ir.mul(ir.sub(boxes.to, boxes.from), bytes)); });
+  expect(s, full, [&] { ir.arrive_expecting(full, ir.mul(ir.sub(boxes.to, boxes.from), bytes)); });
   ir.rolled_loop(boxes.from, boxes.to, 1, [&](Value i) {
     Value page = ir.shuffle_index(boxes.ids, i);
     once([&] { load_box(ir.mul(i, t.box), page); });
   });
 }
 
-/// Where the entry ends within the block, a page's rows behind the end come with the others: consumers do not
-/// hear of the block until they are cleared. `landing`: the parity of landed().
+/// Where the entry ends within the block, a page's rows behind the end come with the others: who reads them
+/// does not hear of the block until they are cleared. `landing`: the parity of landed().
 void HopperAttentionKernel::load_values(const Source& s, Value stage, const PageBoxes& boxes, Value cut,
                                         Value landing) const {
-  Value to = value_stage(stage), full = value_full(stage);
+  Value to = value_stage(stage), full = t.narrow ? raw_full(stage) : value_full(stage);
   const auto clear_rows = [&](Value from, Value end) {
     clear(s, to, from, end);
+    if (told_by_lanes(s)) return; // what warps transpose, they load as these were written
     ir.fence_async();
     ir.warp_barrier();
   };
@@ -66,7 +77,7 @@ void HopperAttentionKernel::load_values(const Source& s, Value stage, const Page
   ir.branch(cut, [&] {
     ir.wait(landed(), landing);
     clear_rows(ir.sub(block.keys(), boxes.first), ir.c(t.keys));
-    once([&] { ir.arrive(full); });
+    told_by_lanes(s) ? ir.arrive(full) : once([&] { ir.arrive(full); });
   });
 }
 

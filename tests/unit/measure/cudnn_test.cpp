@@ -278,7 +278,6 @@ TEST_F(Cudnn, IsNotAskedForWhatItIsNotKnownToTake) {
   };
   EXPECT_TRUE(names(why([](Attention& p) { p.q = p.kv = p.out = f32; }), "f16 or bf16"));
   EXPECT_TRUE(names(why([](Attention& p) { p.out = f32; }), "one type"));
-  EXPECT_TRUE(names(why([](Attention& p) { p.page_size = 16; }), "pages"));
   EXPECT_TRUE(names(why([](Attention& p) { p.head_dim = 36; }), "multiples of 8"));
   EXPECT_TRUE(names(why([](Attention& p) { p.q = p.kv = e4m3, p.head_dim = 40; }), "multiples of 16"));
   EXPECT_TRUE(names(why([](Attention& p) { p.mask = AttentionMask::causal, p.at_queries = 38; }), "queries"));
