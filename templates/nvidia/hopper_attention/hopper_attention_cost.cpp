@@ -22,9 +22,10 @@ constexpr double kMasked = 0.5; ///< of a block of keys more, where it is masked
 constexpr double kMeet = 220;   ///< clocks of barriers and waits of a block of keys
 constexpr double kMeetLazily = 200; ///< the same, where maxima are not shared
 // Swapped, all set by hand but the first; nobody has timed it.
-constexpr double kReads = 128;     ///< bytes a clock of shared memory (CUDA C++ Programming Guide)
-constexpr double kTold = 16;       ///< instructions of a thread for a row that warps tell each other of
-constexpr double kMeetWarps = 120; ///< clocks more of a block of keys: two barriers, a fence
+constexpr double kReads = 128;         ///< bytes a clock of shared memory (CUDA C++ Programming Guide)
+constexpr double kTold = 16;           ///< instructions of a thread for a row that warps tell each other of
+constexpr double kMeetWarps = 120;     ///< clocks more of a block of keys: two barriers, a fence
+constexpr double kUnderWay = 40 << 10; ///< bytes for a multiprocessor: 4.8 TB/s and 1.1 us, over 132 of them
 
 constexpr double kShared = 40;  ///< bytes of keys and values a clock, from L2 to a multiprocessor
 constexpr double kBox = 60;     ///< clocks of the producer to bring a box of a page, by one slice or more
@@ -113,6 +114,15 @@ struct Estimate {
     return own + kMasked * (causal() ? end : 1);
   }
 
+  /// Of the time of memory: swapped, blocks are to have enough keys and values under way beside those that
+  /// they work on. (Others are not estimated by it, as their constants were set without.)
+  double starved(double waves) const {
+    if (!t.swap) return 1;
+    const double blocks = std::min(double(t.resident), std::ceil(waves));
+    const double stages = std::max(0.5, double(t.stages - 1));
+    return std::max(1.0, kUnderWay / (blocks * stages * double(t.key_bytes + t.value_bytes)));
+  }
+
   double seconds() const {
     const double hertz = std::max(kLeastHertz, double(d.clock_khz) * 1e3);
     const double blocks = double(t.tuned_blocks(p) * t.splits);
@@ -126,8 +136,8 @@ struct Estimate {
     ends *= !covered ? 1 : t.q_stages > 1 ? kAhead : kHidden;
     const double clocks = each * (ends + key_blocks() * key_block());
     const double combine = t.splits > 1 ? mma_combine_seconds : 0;
-    const double memory =
-        (p.bytes() + t.part_bytes(p)) / (kMemory * double(std::max<int64_t>(1, d.memory_bandwidth)));
+    const double memory = starved(waves) * (p.bytes() + t.part_bytes(p)) /
+                          (kMemory * double(std::max<int64_t>(1, d.memory_bandwidth)));
     return kLaunch + combine + std::max(clocks / hertz, memory) + kBeside * std::min(clocks / hertz, memory);
   }
 };
