@@ -70,7 +70,7 @@ Value gated(Ir& ir, Value x, Value factor) {
 
 /// x times the normal distribution's function. Its tail is exp(-x^2/2) times a polynomial in t = 1 / (1 + q
 /// |x|) without a constant (scripts/fit_narrow.py), the form of Abramowitz and Stegun's 7.1.26.
-Value gelu(Ir& ir, Value x) {
+Value narrow_gelu(Ir& ir, Value x) {
   constexpr double kQ = 0.29;
   constexpr double kTail[] = {0.11677719614645089,  0.10167158282861467, 0.17625507597505655,
                               -0.08800570236977831, 0.2810071151445419,  -0.08770515029659587};
@@ -84,7 +84,7 @@ Value gelu(Ir& ir, Value x) {
   return ir.mulf(x, ir.select(is_positive(ir, x), ir.subf(one, tail), tail));
 }
 
-Value gelu_tanh(Ir& ir, Value x) {
+Value narrow_gelu_tanh(Ir& ir, Value x) {
   constexpr double kTwiceRoot = 1.59576912160573071176, kCubic = 0.044715; // 2 sqrt(2 / pi)
   Value slope =
       ir.fma(ir.mulf(x, x), ir.constant_like(x, kTwiceRoot * kCubic), ir.constant_like(x, kTwiceRoot));
@@ -101,9 +101,9 @@ bool has_narrow_function(EpilogueOp op) {
 Value narrow_function(Ir& ir, EpilogueOp op, Value x) {
   switch (op) {
   case EpilogueOp::gelu:
-    return gelu(ir, x);
+    return narrow_gelu(ir, x);
   case EpilogueOp::gelu_tanh:
-    return gelu_tanh(ir, x);
+    return narrow_gelu_tanh(ir, x);
   case EpilogueOp::silu:
     return gated(ir, x, x);
   case EpilogueOp::sigmoid:

@@ -24,7 +24,8 @@ enum Index {
   kParameters, ///< that all configs have; others follow where the problem has few rows
   kPromote = kParameters,
   kPack = kParameters,
-  kSplits
+  kSplits,
+  kSwap
 };
 constexpr std::string_view kNames[] = {"consumers", "resident", "keys", "ahead",   "stages",
                                        "pingpong",  "rescale",  "soft", "halfway", "persistent"};
@@ -47,6 +48,7 @@ constexpr int64_t kBarriers = 1024;    ///< bytes for all of them
 constexpr int64_t kRegisters = 65536;  ///< of a multiprocessor
 constexpr int64_t kBesideProduct = 32; ///< registers that ptxas wants beside the sums of one instruction
 constexpr int64_t kKept = 1024;        ///< bytes of shared memory that a block takes beside its own
+constexpr int64_t kSwappedBeside = 40; ///< registers of addresses and of what is exchanged, swapped
 /// Tokens: rows of 128 bytes are swizzled in eights, and where a box begins within eight, the manuals leave
 /// open what becomes of it.
 constexpr int64_t kLeastPage = 8;
@@ -66,6 +68,21 @@ int64_t value_or(const Config& config, std::string_view name, int64_t absent) {
 /// Whether some call leaves rows of a warpgroup without a query, which other heads could have.
 bool may_pack(const Attention& p) { return p.group() > 1 && fewest_tuned_queries(p) < kWarpgroupRows; }
 
+/// Rows of Q that a block has of the tuned call with fewest.
+int64_t fewest_rows(const Attention& p, int64_t group) { return fewest_tuned_queries(p) * group; }
+
+/// Whether swapped operands serve it.
+bool may_swap(const Attention& p) {
+  return size_of(p.kv) == 2 && !p.bias && fewest_rows(p, 1) <= kMostSwappedRows;
+}
+
+int64_t rows_of(const Attention& p, const Config& c, int64_t group) {
+  if (!value_or(c, "swap", 0)) return kWarpgroupRows * at(c, kConsumers);
+  return round_up(std::min(fewest_rows(p, group), kMostSwappedRows), 8);
+}
+
+int64_t group_of(const Attention& p, const Config& c) { return value_or(c, "pack", 0) ? p.group() : 1; }
+
 struct Point {
   static constexpr const char* processors = "multiprocessors";
   const Attention& p;
@@ -76,6 +93,27 @@ struct Point {
 };
 
 const Rule<Index, Point> kRules[] = {
+    {kSwap, [](const Point& x) { return x.t.swap && x.t.narrow; },
+     [](const Point&) {
+       return std::string("swap=1 of e4m3: wgmma takes no values of 8 bits with columns side by side");
+     }},
+    {kSwap, [](const Point& x) { return x.t.swap && x.p.bias; },
+     [](const Point&) { return std::string("swap=1 with BIAS: its lanes have keys far from each other"); }},
+    {kSwap, [](const Point& x) { return x.t.swap && fewest_rows(x.p, x.t.group) > kMostSwappedRows; },
+     [](const Point& x) {
+       return "swap=1 where a call has " + text(fewest_rows(x.p, x.t.group)) + " rows: it is for at most " +
+              text(kMostSwappedRows) + ", which fill a tile without it";
+     }},
+    {kConsumers, [](const Point& x) { return x.t.swap && x.t.consumers > 1; },
+     [](const Point& x) { return "swap=1 has one consumer, not consumers=" + text(x.t.consumers); }},
+    {kKeys, [](const Point& x) { return x.t.swap && x.t.keys % kSwappedKeys != 0; },
+     [](const Point& x) {
+       return "swap=1 with keys=" + text(x.t.keys) + ": tiles have " + text(kSwappedKeys) + " keys each";
+     }},
+    {kRescale, [](const Point& x) { return x.t.swap && (x.t.early || x.t.lazy); },
+     [](const Point&) { return std::string("swap=1 rescales sums behind their product: rescale=0"); }},
+    {kHalfway, [](const Point& x) { return x.t.swap && (x.t.soft || x.t.halfway); },
+     [](const Point&) { return std::string("swap=1 has few exponentials to make: soft=0 and halfway=0"); }},
     {kConsumers, [](const Point& x) { return x.t.consumers > 1 && x.t.rows / 2 >= x.most_rows(); },
      [](const Point& x) {
        return "consumers=" + text(x.t.consumers) + " where half of their " + text(x.t.rows) +
@@ -95,12 +133,9 @@ const Rule<Index, Point> kRules[] = {
               " to spare, exceed the " + text(x.t.consumer_registers) + " of " + text(x.t.consumers) +
               " consumers of " + text(x.t.resident) + " blocks";
      }},
-    {kKeys,
+    {kKeys, [](const Point& x) { return x.t.widest() / 2 + kBesideProduct > x.t.start_registers; },
      [](const Point& x) {
-       return std::max(x.t.columns, x.t.keys) / 2 + kBesideProduct > x.t.start_registers;
-     },
-     [](const Point& x) {
-       return "a product of " + text(std::max(x.t.columns, x.t.keys)) + " columns needs more than the " +
+       return "a product of " + text(x.t.widest()) + " columns needs more than the " +
               text(x.t.start_registers) + " registers that " + text(x.t.resident) + " blocks of " +
               text(x.t.threads) + " threads start with";
      }},
@@ -150,9 +185,9 @@ const Rule<Index, Point> kRules[] = {
 } // namespace
 
 HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c)
-    : AttentionTile{kWarpgroupRows * at(c, kConsumers),
+    : AttentionTile{rows_of(p, c, group_of(p, c)),
                     at(c, kKeys),
-                    value_or(c, "pack", 0) ? p.group() : 1,
+                    group_of(p, c),
                     16,
                     value_or(c, "pack", 0) != 0,
                     kChains,
@@ -161,21 +196,26 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
                     attention_record_head + 4 * round_up(p.value_dim, 8)},
       consumers(at(c, kConsumers)), resident(at(c, kResident)), q_stages(1 + at(c, kAhead)),
       stages(at(c, kStages)), pingpong(at(c, kPingpong) != 0), early(at(c, kRescale) == kEarly),
-      halfway(at(c, kHalfway) != 0), persistent(at(c, kPersistent) != 0), threads(128 * (1 + consumers)),
-      narrow(is_fp8(p.kv)), promoted(narrow && value_or(c, "promote", 1)), slice(kSliceBytes / size_of(p.kv)),
-      depth_steps(ceil_div(p.head_dim * size_of(p.q), 32)), q_slices(ceil_div(p.head_dim, slice)),
-      value_slices(ceil_div(p.value_dim, slice)),
+      halfway(at(c, kHalfway) != 0), persistent(at(c, kPersistent) != 0), swap(value_or(c, "swap", 0) != 0),
+      threads(128 * (1 + consumers)), narrow(is_fp8(p.kv)), promoted(narrow && value_or(c, "promote", 1)),
+      slice(kSliceBytes / size_of(p.kv)), depth_steps(ceil_div(p.head_dim * size_of(p.q), 32)),
+      q_slices(ceil_div(p.head_dim, slice)), value_slices(ceil_div(p.value_dim, slice)),
       columns(narrow ? round_up(p.value_dim, 16) : slice * value_slices),
       box(p.paged() ? std::gcd(p.page_size, keys) : keys), q_bytes(q_slices * rows * 128),
       key_bytes(q_slices * keys * 128), value_bytes(value_slices * keys * 128),
       turned_bytes(narrow ? ceil_div(keys, kSliceBytes) * columns * kSliceBytes : 0),
-      keys_offset(q_stages * q_bytes), values_offset(keys_offset + stages * key_bytes),
-      turned_offset(values_offset + stages * value_bytes),
-      barriers_offset(turned_offset + stages * turned_bytes), shared(barriers_offset + kBarriers),
-      weights(keys * size_of(p.kv) / 8), scores{p.q, p.kv, Type::f32, keys},
-      sums{p.kv, p.kv, Type::f32, columns} {
+      weight_bytes(swap ? ceil_div(keys, kSwappedKeys) * rows * 128 : 0),
+      shared_rows(swap ? 2 * 4 * 4 * rows : 0), keys_offset(q_stages * q_bytes),
+      values_offset(keys_offset + stages * key_bytes), turned_offset(values_offset + stages * value_bytes),
+      weights_offset(turned_offset + stages * turned_bytes),
+      barriers_offset(weights_offset + weight_bytes + shared_rows), shared(barriers_offset + kBarriers),
+      weights(keys * size_of(p.kv) / 8), scores{p.q, p.kv, Type::f32, swap ? rows : keys},
+      sums{p.kv, p.kv, Type::f32, swap ? rows : columns} {
   // Sums, scores, exponentials of the block before; maxima and sums of rows, addresses.
   registers = columns / 2 * (promoted ? 2 : 1) + keys / 2 + weights + 20;
+  // Swapped, no exponentials; of rows also maxima of a block of keys, and factors.
+  if (swap)
+    registers = sum_registers() + keys / kSwappedKeys * rows / 2 + 4 * swapped_rows() + kSwappedBeside;
   if (p.bias) registers += keys / 4 + 4;                       // of a row, and where rows begin
   if (narrow && q_stages > 1 && p.mask != AttentionMask::none) // else ptxas 13.0 spills
     registers += p.paged() && p.mask == AttentionMask::window ? 14 : 10;
@@ -254,6 +294,11 @@ std::vector<Parameter> HopperAttention::parameters(const Attention& p, const Dev
     list.push_back(attention_splits(p));
     if (p.splits <= 1) list.back().absent = 1;
   }
+  if (may_swap(p)) {
+    list[kResident].values = {1, 2, 3, 4};
+    list.push_back(
+        {"swap", {0, 1}, "1: keys lie along wgmma's 64 rows, and few rows of Q along its columns", {}, 0});
+  }
   return list;
 }
 
@@ -266,13 +311,20 @@ std::string HopperAttention::why_illegal(const Attention& p, const Device& devic
 bool HopperAttention::dead_end(const Attention& p, const Device& device, const Config& config,
                                size_t assigned) const {
   const int64_t first[] = {1, 1, 64, 0, 2, 0, kLate, 0, 0, 0};
+  const bool swap_is_open = may_swap(p) && assigned < config.values.size(); // the last parameter
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : first[i]);
   for (size_t i = kParameters; i < assigned; ++i) filled.values.push_back(config.values[i]);
   if (is_fp8(p.kv) && assigned <= kPromote) filled.values.emplace_back("promote", 0);
-  const HopperAttentionTiling t(p, filled);
-  return !first_broken(kRules, Point{p, device, t}, assigned).empty();
+  const auto is_broken = [&] {
+    const HopperAttentionTiling t(p, filled);
+    return !first_broken(kRules, Point{p, device, t}, assigned).empty();
+  };
+  if (!is_broken()) return false;
+  if (!swap_is_open) return true;
+  filled.values.emplace_back("swap", 1);
+  return is_broken();
 }
 
 /// Calls whose bases or strides are no multiples of 16 bytes.
@@ -292,6 +344,7 @@ std::vector<Choice> HopperAttention::fallbacks(const Attention& p, const std::st
 /// The same code, in a call that ends within its blocks.
 Attention HopperAttention::awkward(const Attention& p, const Config& config) const {
   const HopperAttentionTiling t(p, config);
+  if (t.swap) return p.alone(1, fewest_tuned_queries(p), std::min(p.at_keys, (t.stages + 1) * t.keys + 3));
   return p.alone(1, std::min(p.at_queries, t.rows + 3), std::min(p.at_keys, (t.stages + 1) * t.keys + 3));
 }
 

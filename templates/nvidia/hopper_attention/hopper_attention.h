@@ -5,12 +5,16 @@
 // next block of keys, and the product of the present one, are under way while a softmax is computed. Keys and
 // values may lie in pages: a box is of one page then. Of 8-bit floats, wgmma takes values only with keys side
 // by side: three warps beside the producer transpose them. As tensor cores keep fewer bits of their sums, the
-// product of each block of keys may be one of its own, which is added to sums in f32.
+// product of each block of keys may be one of its own, which is added to sums in f32. Of few rows of Q,
+// operands may be swapped: keys, and then columns of values, lie along wgmma's 64 rows, and rows of Q along
+// its columns.
 #pragma once
 
 #include "templates/core/operator_template.h"
 #include "templates/gpu/attention/attention_tile.h"
 #include "templates/ir/hopper_ir.h"
+
+#include <algorithm>
 
 namespace deepgen {
 
@@ -26,6 +30,7 @@ struct HopperAttentionTiling : AttentionTile {
   bool early;       ///< sums are rescaled while the next scores are made, and not behind their own product
   bool halfway;     ///< the product before is awaited when half of the exponentials are made
   bool persistent;  ///< as many blocks as run at a time, that walk over all rows
+  bool swap;        ///< both products are transposed: a block's rows of Q are wgmma's columns
   int64_t threads;
   bool narrow;   ///< of 8-bit floats
   bool promoted; ///< of these, the product of a block of keys starts from zero, and is added to sums in f32
@@ -36,13 +41,20 @@ struct HopperAttentionTiling : AttentionTile {
   int64_t box; ///< keys of a box of TMA: a whole block of keys, or what it has of a page at least
   int64_t q_bytes, key_bytes, value_bytes;
   int64_t turned_bytes; ///< of a block of transposed values: slices of 128 keys; 0: there are none
-  int64_t keys_offset, values_offset, turned_offset, barriers_offset, shared;
+  int64_t weight_bytes; ///< swapped: of a block of exponentials, slices of 64 keys; 0: there are none
+  int64_t shared_rows;  ///< swapped: bytes of what the warps tell each other of rows
+  int64_t keys_offset, values_offset, turned_offset, weights_offset, barriers_offset, shared;
   int64_t weights;   ///< registers of a consumer's thread that exponentials take as the product's operand
   int64_t registers; ///< of a consumer's thread, about
   int64_t start_registers;                                ///< that each thread has as the block starts
   int64_t producer_registers = 0, consumer_registers = 0; ///< the first 0: as the block starts
   WarpgroupMma scores, sums;
 
+  // Of a thread: what it has of the block's sums, and of how many rows.
+  int64_t sum_registers() const { return swap ? value_slices * rows / 2 : columns / 2; }
+  int64_t swapped_rows() const { return rows / 4; }
+  /// Columns of the widest product.
+  int64_t widest() const { return std::max(scores.n, sums.n); }
   int64_t row_blocks(const Attention& p) const;
   /// Pairs of entry and head whose rows are worked on at a time: their keys and values stay in L2.
   int64_t together(const Attention& p) const;
@@ -50,6 +62,11 @@ struct HopperAttentionTiling : AttentionTile {
 
 /// More registers than the count, which ptxas needs.
 inline constexpr int64_t kHopperAttentionSpare = 8;
+
+/// Rows of Q that swapped operands take: as many fill a tile without.
+inline constexpr int64_t kMostSwappedRows = 56;
+/// Rows of tiles of wgmma: of keys, and of columns of values, where operands are swapped.
+inline constexpr int64_t kSwappedKeys = 64;
 
 /// Beside the one that produces, where values are transposed.
 inline constexpr int64_t kTurningWarps = 3;

@@ -26,7 +26,11 @@ HopperAttentionKernel::State HopperAttentionKernel::state_of(mlir::ValueRange x)
     return part;
   };
   State s;
-  s.sums = next(t.columns / 2), s.weights = next(t.weights), s.rows = next(2 * softmax->rows());
+  s.sums = next(t.sum_registers());
+  if (t.swap)
+    s.rows = next(2 * t.swapped_rows());
+  else
+    s.weights = next(t.weights), s.rows = next(2 * softmax->rows());
   s.factors = next(t.early ? softmax->rows() : 0);
   s.place = {x[first], x[first + 1]};
   return s;
@@ -35,11 +39,21 @@ HopperAttentionKernel::State HopperAttentionKernel::state_of(mlir::ValueRange x)
 void HopperAttentionKernel::consume() {
   if (t.producer_registers) ir.registers(true, t.consumer_registers);
   consumer = ir.sub(ir.warpgroup(), ir.c(1));
+  if (t.swap) {
+    const AttentionColumns of_thread(ir, block, t, weights_at(), ir.add(weights_at(), t.weight_bytes),
+                                     ir.c(1));
+    columns = &of_thread;
+    return walk_consuming();
+  }
   Value warp_row = ir.add(ir.mul(consumer, 64), ir.shift_left(ir.bit_and(ir.warp(), 3), 4));
   const AttentionSoftmax of_warp(ir, block, warp_row);
   softmax = &of_warp;
   if (t.pingpong)
     ir.branch(ir.equal(consumer, ir.c(t.consumers - 1)), [&] { ir.named_barrier_arrive(kTurns, 256); });
+  walk_consuming();
+}
+
+void HopperAttentionKernel::walk_consuming() {
   walk(Values(4, ir.c(0)), [&](mlir::ValueRange carried) { return attend(carried); });
 }
 
@@ -48,8 +62,8 @@ Values HopperAttentionKernel::attend(mlir::ValueRange carried) {
   const KeyBlocks blocks = key_blocks();
   const RingPlace of_q{carried[0], carried[1]};
   q_place = of_q.stage;
-  const Values none = softmax->start();
-  Values zeros(size_t(t.columns / 2), ir.number(ir.f32, 0));
+  const Values none = start_rows();
+  Values zeros(size_t(t.sum_registers()), ir.number(ir.f32, 0));
   zeros.append(none), zeros.append({carried[2], carried[3]});
   const Values end = ir.branch(
       ir.less(blocks.from, blocks.to), mlir::ValueRange(zeros).getTypes(),
@@ -64,7 +78,7 @@ Values HopperAttentionKernel::attend(mlir::ValueRange carried) {
         return out;
       },
       [&] { return zeros; });
-  const auto sums = size_t(t.columns / 2);
+  const auto sums = size_t(t.sum_registers());
   const llvm::ArrayRef<Value> all = end;
   store(Values(all.take_front(sums)), Values(all.slice(sums, none.size())));
   return places(after_q(of_q, blocks), {all[all.size() - 2], all.back()});
@@ -72,12 +86,12 @@ Values HopperAttentionKernel::attend(mlir::ValueRange carried) {
 
 /// A negative scale makes the largest score the least: so it is made positive, and Q its opposite.
 void HopperAttentionKernel::negate_q() {
-  constexpr int64_t kRows64 = 64 * 128; // bytes of a slice
-  Value own = ir.add(q_stage(q_place), ir.mul(consumer, kRows64)), thread = ir.bit_and(ir.thread(), 127);
-  ir.rolled_loop(ir.shift_left(thread, 4), ir.c(t.q_slices * kRows64), 16 * 128, [&](Value at) {
-    Value slice = ir.divide(at, kRows64);
+  const int64_t part = std::min<int64_t>(64, t.rows) * 128; // bytes of a slice
+  Value own = ir.add(q_stage(q_place), ir.mul(consumer, part)), thread = ir.bit_and(ir.thread(), 127);
+  ir.rolled_loop(ir.shift_left(thread, 4), ir.c(t.q_slices * part), 16 * 128, [&](Value at) {
+    Value slice = ir.divide(at, part);
     Value place =
-        ir.pointer_to(ir.add(ir.add(own, ir.mul(slice, t.rows * 128)), ir.sub(at, ir.mul(slice, kRows64))));
+        ir.pointer_to(ir.add(ir.add(own, ir.mul(slice, t.rows * 128)), ir.sub(at, ir.mul(slice, part))));
     Values words;
     for (Value word : ir.unpack(ir.load(ir.lanes(4, ir.i32), place, 16)))
       words.push_back(ir.bit_xor(word, int64_t(int32_t(t.narrow ? 0x80808080 : 0x80008000))));
@@ -166,10 +180,14 @@ HopperAttentionKernel::RingPlace HopperAttentionKernel::skip(Value blocks, RingP
   return {out[0], out[1]};
 }
 
+void HopperAttentionKernel::mask(Values& s, Value first) const {
+  columns ? columns->mask(s, first) : softmax->mask(s, first);
+}
+
 /// Where all rows see all keys, only a block that is not whole needs it.
 void HopperAttentionKernel::mask_last(Values& s, Value to) const {
   const auto masked = [&] {
-    softmax->mask(s, ir.mul(ir.sub(to, ir.c(1)), t.keys));
+    mask(s, ir.mul(ir.sub(to, ir.c(1)), t.keys));
     return s;
   };
   if (p.mask != AttentionMask::none) return void(masked());
@@ -180,6 +198,7 @@ void HopperAttentionKernel::mask_last(Values& s, Value to) const {
 
 /// The last block of keys, which no product goes before.
 HopperAttentionKernel::State HopperAttentionKernel::begin(const OwnBlocks& blocks, RingPlace place) {
+  if (t.swap) return swapped_begin(blocks, place);
   ir.wait(key_full(place.stage), place.parity);
   Values s = ir.wait_products(0, scores(place.stage), {});
   Value to = ir.sub(blocks.to, blocks.skipped), rises;
@@ -199,6 +218,7 @@ HopperAttentionKernel::State HopperAttentionKernel::begin(const OwnBlocks& block
 
 HopperAttentionKernel::State HopperAttentionKernel::step(Value block_of_keys, const KeyBlocks& blocks,
                                                          bool masked, State s) {
+  if (t.swap) return swapped_step(block_of_keys, blocks, masked, std::move(s));
   const RingPlace keys = next(s.place);
   ir.wait(key_full(keys.stage), keys.parity);
   take_turn();
@@ -257,6 +277,7 @@ HopperAttentionKernel::State HopperAttentionKernel::steps(const OwnBlocks& block
 }
 
 HopperAttentionKernel::State HopperAttentionKernel::finish(State s) {
+  if (t.swap) return swapped_finish(std::move(s));
   ir.wait(value_full(s.place.stage), s.place.parity);
   s.sums = added(ir.wait_products(0, weigh(s), s.weights), s);
   release(value_empty(s.place.stage));

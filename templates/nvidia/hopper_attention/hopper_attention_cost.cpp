@@ -21,15 +21,21 @@ constexpr double kSoft = 8;     ///< more of them, which nothing hides, of an ex
 constexpr double kMasked = 0.5; ///< of a block of keys more, where it is masked
 constexpr double kMeet = 220;   ///< clocks of barriers and waits of a block of keys
 constexpr double kMeetLazily = 200; ///< the same, where maxima are not shared
-constexpr double kShared = 40;      ///< bytes of keys and values a clock, from L2 to a multiprocessor
-constexpr double kBox = 60;         ///< clocks of the producer to bring a box of a page, by one slice or more
-constexpr double kTurn = 40;        ///< clocks of a warp that transposes 32 values in 16 columns
-constexpr double kStart = 1500;     ///< clocks for Q and the first keys
-constexpr double kCopy = 40;        ///< clocks of the producer to copy 32 pieces of 16 bytes of a packed Q
-constexpr double kStore = 1200;     ///< for results
-constexpr double kHidden = 0.8;     ///< of both, where the next keys are brought meanwhile
-constexpr double kAhead = 0.75;     ///< the same, where the next Q is, too
-constexpr double kBeside = 0.3;     ///< of the shorter one of computing and memory, or boxes, is not hidden
+// Swapped, all set by hand but the first; nobody has timed it.
+constexpr double kReads = 128;         ///< bytes a clock of shared memory (CUDA C++ Programming Guide)
+constexpr double kTold = 16;           ///< instructions of a thread for a row that warps tell each other of
+constexpr double kMeetWarps = 120;     ///< clocks more of a block of keys: two barriers, a fence
+constexpr double kUnderWay = 40 << 10; ///< bytes for a multiprocessor: 4.8 TB/s and 1.1 us, over 132 of them
+
+constexpr double kShared = 40;  ///< bytes of keys and values a clock, from L2 to a multiprocessor
+constexpr double kBox = 60;     ///< clocks of the producer to bring a box of a page, by one slice or more
+constexpr double kTurn = 40;    ///< clocks of a warp that transposes 32 values in 16 columns
+constexpr double kStart = 1500; ///< clocks for Q and the first keys
+constexpr double kCopy = 40;    ///< clocks of the producer to copy 32 pieces of 16 bytes of a packed Q
+constexpr double kStore = 1200; ///< for results
+constexpr double kHidden = 0.8; ///< of both, where the next keys are brought meanwhile
+constexpr double kAhead = 0.75; ///< the same, where the next Q is, too
+constexpr double kBeside = 0.3; ///< of the shorter one of computing and memory, or boxes, is not hidden
 /// Of the shorter one of products and softmax, by consumers of a multiprocessor: what the other does not
 /// hide. Of 11 configs at dimension 64 on an H100. Two in turn hide all that is much shorter.
 constexpr double kOpen[] = {1.1, 1, 0.7, 0.6}, kInTurn[] = {1.1, 0.1, 0.5, 0.55};
@@ -45,21 +51,31 @@ struct Estimate {
 
   bool causal() const { return p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left; }
 
+  /// Clocks of both products of a block of keys. Swapped, their steps wait for 64 rows of the one operand,
+  /// few though the rows of the other are.
+  double products() const {
+    const int64_t size = size_of(p.kv); // half the bytes, twice the rate
+    const int64_t depth = t.depth_steps * 32 / size;
+    const double all = double(t.rows * t.keys) * double(depth + t.columns) * double(size) / kTensor;
+    if (!t.swap) return all;
+    const int64_t steps = t.keys / kSwappedKeys * t.depth_steps + t.value_slices * t.keys / 16;
+    return std::max(all, double(steps * (kSwappedKeys + t.rows) * 32) / kReads);
+  }
+
   /// Clocks of a block of rows for a block of keys.
   double key_block() const {
     const auto rows = double(t.rows), keys = double(t.keys), scores = rows * keys;
-    const int64_t size = size_of(p.kv); // half the bytes, twice the rate
-    const int64_t depth = t.depth_steps * 32 / size;
-    const double tensor = scores * double(depth + t.columns) * double(size) / kTensor;
+    const double tensor = products();
     const double capped = p.softcap ? 1 : 0, biased = p.bias ? 1 : 0;
     const double soft = double(t.soft) / 8, rescaled = t.lazy ? 0 : rows * double(t.columns);
-    const double issue = (scores * (kScore + capped * kCapped + biased * kBias) + rescaled) / kLanes;
+    const double told = t.swap ? 128 * double(t.swapped_rows()) * kTold : 0;
+    const double issue = (scores * (kScore + capped * kCapped + biased * kBias) + rescaled + told) / kLanes;
     const double softmax = std::max(issue, scores * (1 - soft + 2 * capped) / kExponentials);
     const auto warpgroups = size_t(std::min<int64_t>(4, t.consumers * t.resident));
     double open = (t.pingpong ? kInTurn : kOpen)[warpgroups - 1];
     if (t.pingpong && warpgroups == 2)
       open += kTwoAlike * std::min(tensor, softmax) / std::max(tensor, softmax);
-    const double meet = (t.lazy ? kMeetLazily : kMeet) / double(t.resident);
+    const double meet = ((t.lazy ? kMeetLazily : kMeet) + (t.swap ? kMeetWarps : 0)) / double(t.resident);
     const double all = std::max(tensor, softmax) + open * std::min(tensor, softmax) + meet;
     const double bytes = double(t.key_bytes + t.value_bytes) / kShared;
     const double others = std::max(all + scores * soft * kSoft / kLanes, bytes), boxes = producer();
@@ -97,6 +113,15 @@ struct Estimate {
     return own + kMasked * (causal() ? end : 1);
   }
 
+  /// Of the time of memory: swapped, blocks are to have enough keys and values under way beside those that
+  /// they work on. (Others are not estimated by it, as their constants were set without.)
+  double starved(double waves) const {
+    if (!t.swap) return 1;
+    const double blocks = std::min(double(t.resident), std::ceil(waves));
+    const double stages = std::max(0.5, double(t.stages - 1));
+    return std::max(1.0, kUnderWay / (blocks * stages * double(t.key_bytes + t.value_bytes)));
+  }
+
   double seconds() const {
     const double hertz = std::max(kLeastHertz, double(d.clock_khz) * 1e3);
     const double blocks = double(t.tuned_blocks(p) * t.splits);
@@ -110,8 +135,8 @@ struct Estimate {
     ends *= !covered ? 1 : t.q_stages > 1 ? kAhead : kHidden;
     const double clocks = each * (ends + key_blocks() * key_block());
     const double combine = t.splits > 1 ? mma_combine_seconds : 0;
-    const double memory =
-        (p.bytes() + t.part_bytes(p)) / (kMemory * double(std::max<int64_t>(1, d.memory_bandwidth)));
+    const double memory = starved(waves) * (p.bytes() + t.part_bytes(p)) /
+                          (kMemory * double(std::max<int64_t>(1, d.memory_bandwidth)));
     return kLaunch + combine + std::max(clocks / hertz, memory) + kBeside * std::min(clocks / hertz, memory);
   }
 };

@@ -1,11 +1,12 @@
 // The body of hopper_attention's kernel: one warp fills shared memory (hopper_attention_produce.cpp; from
-// pages: hopper_attention_pages.cpp), the consumers multiply (hopper_attention_consume.cpp) and store
-// (hopper_attention_store.cpp). Of 8-bit floats, three more warps transpose values in between
-// (hopper_attention_turn.cpp). All walk over the same blocks of rows.
+// pages: hopper_attention_pages.cpp), the consumers multiply (hopper_attention_consume.cpp; swapped:
+// hopper_attention_swap.cpp) and store (hopper_attention_store.cpp). Of 8-bit floats, three more warps
+// transpose values in between (hopper_attention_turn.cpp). All walk over the same blocks of rows.
 #pragma once
 
 #include "templates/nvidia/attention/mma_attention_softmax.h"
 #include "templates/nvidia/hopper_attention/hopper_attention.h"
+#include "templates/nvidia/hopper_attention/hopper_attention_columns.h"
 
 namespace deepgen {
 
@@ -92,10 +93,13 @@ private:
   };
   State state_of(mlir::ValueRange) const;
   void consume();
+  void walk_consuming();
   Values attend(mlir::ValueRange carried);
   void negate_q();
   OwnBlocks own_blocks(const KeyBlocks&) const;
   RingPlace skip(Value blocks, RingPlace);
+  Values start_rows() const { return columns ? columns->start() : softmax->start(); }
+  void mask(Values& scores, Value first) const;
   void mask_last(Values& scores, Value to) const;
   State begin(const OwnBlocks&, RingPlace);
   State step(Value block_of_keys, const KeyBlocks&, bool masked, State);
@@ -107,6 +111,15 @@ private:
   Values added(Values product, const State&) const;
   Values rescaled(Values sums, const Values& factors) const;
   void release_q(Value block_of_keys, const KeyBlocks&);
+
+  // The same of swapped operands.
+  Values swapped_scores(Value stage);
+  Values swapped_sums(const State&);
+  State swapped_begin(const OwnBlocks&, RingPlace);
+  State swapped_step(Value block_of_keys, const KeyBlocks&, bool masked, State);
+  State swapped_finish(State);
+  void store_swapped(const Values& sums, const Values& rows, bool whole);
+
   Values weights_of(const Values& exponentials) const;
   void take_turn(), pass_turn();
   Value is_first_thread() const; ///< of the warpgroup
@@ -142,6 +155,7 @@ private:
   Value value_stage(Value stage) const {
     return ir.add(ir.add(memory, t.values_offset), ir.mul(stage, t.value_bytes));
   }
+  Value weights_at() const { return ir.add(memory, t.weights_offset); }
   Value turned_stage(Value stage) const {
     return ir.add(ir.add(memory, t.turned_offset), ir.mul(stage, t.turned_bytes));
   }
@@ -153,6 +167,7 @@ private:
   const GpuIr::Arguments& arguments;
   AttentionBlock block;
   const AttentionSoftmax* softmax = nullptr; ///< of a consumer's warp
+  const AttentionColumns* columns = nullptr; ///< in its place, swapped
   Value memory, barriers;                    ///< i32 addresses of shared memory
   Value consumer;                            ///< its number
   Value q_place;                             ///< the stage of the present rows' Q

@@ -28,6 +28,7 @@ void HopperAttentionKernel::store(const Values& sums, const Values& rows) {
 
 /// Of the block's split, sums as they are: all that the second launch adds up.
 void HopperAttentionKernel::store_parts(const Values& sums, const Values& rows) {
+  if (t.swap) return store_swapped(sums, rows, false);
   for (int64_t i = 0; i < softmax->rows(); ++i)
     softmax->store_part(rows, i, [&](Value to, Value quad) {
       if (t.narrow)
@@ -38,6 +39,7 @@ void HopperAttentionKernel::store_parts(const Values& sums, const Values& rows) 
 }
 
 void HopperAttentionKernel::store_whole(const Values& sums, const Values& rows) {
+  if (t.swap) return store_swapped(sums, rows, true);
   for (int64_t i = 0; i < softmax->rows(); ++i) {
     const AttentionBlock::Row row = softmax->row(i);
     const AttentionSoftmax::End e = softmax->end(rows, i, row);
