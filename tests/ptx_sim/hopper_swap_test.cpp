@@ -70,7 +70,7 @@ TEST_P(EverySwappedCall, IsRight) {
   for (const AttentionCase& c : swapped_cases(p)) check(kernel, c, 6);
 }
 
-/// Rows of 8 to 56, several tiles of keys and of values, parts of slices, rows that none is for.
+/// Rows of 8 to 48, several tiles of keys and of values, parts of slices, rows that none is for.
 INSTANTIATE_TEST_SUITE_P(
     Configs, EverySwappedCall,
     testing::Values(
@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
         SwapCase{"head_dim=64 value_dim=64 q=bf16 kv=bf16 out=f16", "causal", "varlen+sink splits=8",
                  "consumers=1 resident=2 keys=64 ahead=1 stages=2 pingpong=0 rescale=0 soft=0 halfway=0 "
                  "persistent=1 pack=1 splits=8 swap=1",
-                 4, 14},
+                 4, 12},
         SwapCase{"head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16", "window", "none",
                  "consumers=1 resident=1 keys=64 ahead=0 stages=4 pingpong=0 rescale=0 soft=0 halfway=0 "
                  "persistent=0 splits=1 swap=1",
@@ -109,7 +109,7 @@ Attention draw(uint64_t seed) {
   if (p.paged()) p.page_size = int64_t(8) << seed % 8;
   p.head_dim = dimensions[below(10)], p.value_dim = below(3) ? p.head_dim : dimensions[below(10)];
   p.kv_heads = 1 + below(2), p.heads = p.kv_heads * groups[below(4)];
-  p.at_queries = std::min(p.queries, 1 + below(below(3) ? 8 : 64 / p.group()));
+  p.at_queries = std::min(p.queries, 1 + below(below(3) ? 6 : 48 / p.group()));
   return p;
 }
 
@@ -223,8 +223,8 @@ TEST(HopperSwap, SaysWhereItDoesNotServe) {
     return family().why_illegal(p, generic_gpu(kArch), Config::parse(config));
   };
   const std::string packed = std::string(kPlain) + " pack=1 splits=1 swap=1";
-  EXPECT_EQ(why(problem(sixteen, "causal", "lse", 4, 14), packed), "");
-  EXPECT_NE(why(problem(sixteen, "causal", "lse", 4, 15), packed).find("60 rows"), std::string::npos);
+  EXPECT_EQ(why(problem(sixteen, "causal", "lse", 4, 12), packed), "");
+  EXPECT_NE(why(problem(sixteen, "causal", "lse", 4, 13), packed).find("52 rows"), std::string::npos);
   EXPECT_NE(why(problem(sixteen, "causal", "lse bias=f32", 4, 1), packed).find("BIAS"), std::string::npos);
   EXPECT_NE(why(problem(dims + "q=e4m3 kv=e4m3 out=bf16", "causal", "lse", 4, 1), packed).find("e4m3"),
             std::string::npos);
@@ -248,8 +248,8 @@ TEST(HopperSwap, IsAParameterOfFewRows) {
     return all.back().name == "swap";
   };
   EXPECT_TRUE(has(problem(sixteen, "causal", "lse", 4, 1)));
-  EXPECT_TRUE(has(problem(sixteen, "causal", "lse", 1, 56)));
-  EXPECT_FALSE(has(problem(sixteen, "causal", "lse", 1, 57)));
+  EXPECT_TRUE(has(problem(sixteen, "causal", "lse", 1, 48)));
+  EXPECT_FALSE(has(problem(sixteen, "causal", "lse", 1, 49)));
   EXPECT_FALSE(has(problem(sixteen, "causal", "lse bias=f32", 4, 1)));
   EXPECT_FALSE(has(problem("head_dim=64 value_dim=64 q=e4m3 kv=e4m3 out=bf16", "causal", "lse", 4, 1)));
 }

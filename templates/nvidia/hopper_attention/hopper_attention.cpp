@@ -102,7 +102,7 @@ const Rule<Index, Point> kRules[] = {
     {kSwap, [](const Point& x) { return x.t.swap && fewest_rows(x.p, x.t.group) > kMostSwappedRows; },
      [](const Point& x) {
        return "swap=1 where a call has " + text(fewest_rows(x.p, x.t.group)) + " rows: it is for at most " +
-              text(kMostSwappedRows) + ", which fill a tile without it";
+              text(kMostSwappedRows) + ", as more nearly fill a tile without it";
      }},
     {kConsumers, [](const Point& x) { return x.t.swap && x.t.consumers > 1; },
      [](const Point& x) { return "swap=1 has one consumer, not consumers=" + text(x.t.consumers); }},
@@ -213,9 +213,11 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
       sums{p.kv, p.kv, Type::f32, swap ? rows : columns} {
   // Sums, scores, exponentials of the block before; maxima and sums of rows, addresses.
   registers = columns / 2 * (promoted ? 2 : 1) + keys / 2 + weights + 20;
-  // Swapped, no exponentials; of rows also maxima of a block of keys, and factors.
+  // Swapped, no exponentials, but of tiles beside the first ptxas 13.0 holds scores twice where they are
+  // capped; of rows also maxima of a block of keys, and factors.
   if (swap)
-    registers = sum_registers() + keys / kSwappedKeys * rows / 2 + 4 * swapped_rows() + kSwappedBeside;
+    registers =
+        sum_registers() + (2 * keys / kSwappedKeys - 1) * rows / 2 + 4 * swapped_rows() + kSwappedBeside;
   if (p.bias) registers += keys / 4 + 4;                       // of a row, and where rows begin
   if (narrow && q_stages > 1 && p.mask != AttentionMask::none) // else ptxas 13.0 spills
     registers += p.paged() && p.mask == AttentionMask::window ? 14 : 10;

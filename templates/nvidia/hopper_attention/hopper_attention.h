@@ -63,8 +63,8 @@ struct HopperAttentionTiling : AttentionTile {
 /// More registers than the count, which ptxas needs.
 inline constexpr int64_t kHopperAttentionSpare = 8;
 
-/// Rows of Q that swapped operands take: as many fill a tile without.
-inline constexpr int64_t kMostSwappedRows = 56;
+/// Rows of Q that swapped operands take: more nearly fill a tile without, and ptxas spills some of them.
+inline constexpr int64_t kMostSwappedRows = 48;
 /// Rows of tiles of wgmma: of keys, and of columns of values, where operands are swapped.
 inline constexpr int64_t kSwappedKeys = 64;
 
