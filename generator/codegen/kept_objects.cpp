@@ -19,8 +19,8 @@ std::string compiled(llvm::Module& module, int64_t isa) {
   return emit_code(module, isa, false);
 }
 
-/// Of the IR, which names its functions' CPU and features, and of what makes code of it. Not of the templates,
-/// which change in every third commit: what they decide is in the IR.
+/// Of the IR, which names its functions' CPU and features, and of what makes code of it. Not of the
+/// templates, which change in every third commit: what they decide is in the IR.
 std::string name_of(const llvm::Module& module) {
   std::string text = std::string("llvm ") + DEEPGEN_LLVM_VERSION + " sources " + kObjectHash + "\n";
   llvm::raw_string_ostream stream(text);
