@@ -3,7 +3,7 @@
 #include "base/files/kept_file.h"
 #include "base/text/sha256.h"
 #include "generator/codegen/codegen.h"
-#include "generator/codegen/compile.h"
+#include "generator/object_hash.inc"
 
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
@@ -19,9 +19,10 @@ std::string compiled(llvm::Module& module, int64_t isa) {
   return emit_code(module, isa, false);
 }
 
-/// Of the IR, which names its functions' CPU and features, and of the sources that make code of it.
+/// Of the IR, which names its functions' CPU and features, and of what makes code of it. Not of the
+/// templates, which change in every third commit: what they decide is in the IR.
 std::string name_of(const llvm::Module& module) {
-  std::string text = compiler_id("cpu") + "\n";
+  std::string text = std::string("llvm ") + DEEPGEN_LLVM_VERSION + " sources " + kObjectHash + "\n";
   llvm::raw_string_ostream stream(text);
   module.print(stream, nullptr);
   return sha256_hex(text);

@@ -100,10 +100,27 @@ private:
   }
 };
 
+/// Elements as numbers. Each of K and V is read by many queries: decoded where they are read, that takes most
+/// of the time.
+struct Numbers {
+  double* data = nullptr;
+  ~Numbers() { std::free(data); }
+
+  bool make(int64_t count) {
+    return (data = static_cast<double*>(std::malloc(size_t(count ? count : 1) * sizeof(double))));
+  }
+  void fill(const TokenBuffer& from, int64_t entry, int64_t token, int64_t count, int64_t head) {
+    for (int64_t j = 0; j < count; ++j)
+      for (int64_t d = 0; d < from.columns(); ++d)
+        data[j * from.columns() + d] = from.at(entry, token + j, head, d);
+  }
+};
+
 class AttentionCheck {
 public:
   AttentionCheck(const deepgen_function& f, bool padded, const int64_t* sizes)
-      : f_(f), sizes_(sizes), padded_(padded) {}
+      : f_(f), sizes_(sizes), padded_(padded), causal_(is("causal")), top_left_(is("causal_top_left")),
+        window_(is("window")) {}
 
   bool make() {
     return pages_.make(f_, sizes_) && q_.make(f_, DEEPGEN_ARG_Q, padded_, sizes_) &&
@@ -113,6 +130,11 @@ public:
            sink_.make(f_, DEEPGEN_ARG_SINK, false, sizes_) && bias_.make(f_, padded_, sizes_);
   }
   bool has_operands() const { return q_.operand && k_.operand && v_.operand && o_.operand; }
+  bool make_numbers() {
+    return q_row_.make(q_.columns()) && k_head_.make(sizes_[1] * k_.columns()) &&
+           v_head_.make(sizes_[1] * v_.columns()) && values_.make(o_.columns()) &&
+           magnitudes_.make(o_.columns());
+  }
 
   deepgen_status call() {
     deepgen_attention_args args;
@@ -127,15 +149,18 @@ public:
       args.lse_batch = lse_.tokens * lse_.stride;
     }
     if (padded_ && find_operand(f_, DEEPGEN_ARG_SOFTCAP)) args.softcap = softcap_ = 3;
-    if (is("window")) args.window_left = left_, args.window_right = right_;
+    if (window_) args.window_left = left_, args.window_right = right_;
     return deepgen_run_attention(&f_, &args);
   }
 
-  bool is_right(Finding& finding) const {
+  bool is_right(Finding& finding) {
     for (int64_t b = 0; b < sizes_[3]; ++b)
-      for (int64_t h = 0; h < o_.heads(); ++h)
+      for (int64_t h = 0; h < o_.heads(); ++h) {
+        k_head_.fill(k_, b, 0, sizes_[1], h / (q_.heads() / k_.heads()));
+        v_head_.fill(v_, b, 0, sizes_[1], h / (q_.heads() / v_.heads()));
         for (int64_t t = 0; t < sizes_[0]; ++t, finding.checked += o_.columns())
           if (!row_is_right(b, h, t, finding)) return false;
+      }
     return true;
   }
 
@@ -147,22 +172,36 @@ private:
   }
   bool sees(int64_t t, int64_t j) const {
     const int64_t shift = sizes_[1] - sizes_[0];
-    if (is("causal")) return j <= t + shift;
-    if (is("causal_top_left")) return j <= t;
-    return !is("window") || (j >= t + shift - left_ && j <= t + shift + right_);
+    if (causal_) return j <= t + shift;
+    if (top_left_) return j <= t;
+    return !window_ || (j >= t + shift - left_ && j <= t + shift + right_);
   }
   double score(int64_t b, int64_t h, int64_t t, int64_t j) const {
     double sum = 0;
-    for (int64_t d = 0; d < q_.columns(); ++d)
-      sum += q_.at(b, t, h, d) * k_.at(b, j, h / (q_.heads() / k_.heads()), d);
+    for (int64_t d = 0; d < q_.columns(); ++d) sum += q_row_.data[d] * k_head_.data[j * k_.columns() + d];
     sum /= std::sqrt(double(q_.columns()));
     if (softcap_ != 0) sum = softcap_ * std::tanh(sum / softcap_);
     return bias_.operand ? sum + bias_.at(b, h, t, j) : sum;
   }
 
+  /// Of a row of D, and of their absolute values: sums of V by the weights `p`.
+  void sum_values(const double* p) {
+    double *values = values_.data, *magnitudes = magnitudes_.data;
+    for (int64_t d = 0; d < o_.columns(); ++d) values[d] = magnitudes[d] = 0;
+    for (int64_t j = 0; j < sizes_[1]; ++j) {
+      if (!(p[j] > 0)) continue;
+      const double* v = v_head_.data + j * v_.columns();
+      for (int64_t d = 0; d < o_.columns(); ++d) {
+        const double x = p[j] * v[d];
+        values[d] += x, magnitudes[d] += std::fabs(x);
+      }
+    }
+  }
+
   /// Scores are below 4 * sqrt(D) and are sums of exact products: their error is that of the sum.
-  bool row_is_right(int64_t b, int64_t h, int64_t t, Finding& finding) const {
+  bool row_is_right(int64_t b, int64_t h, int64_t t, Finding& finding) {
     constexpr int64_t most_keys = 512;
+    q_row_.fill(q_, b, t, 1, h);
     double p[most_keys], most = sink_.operand ? sink_.at(0, 0, 0, h) : -HUGE_VAL, sum = 0;
     for (int64_t j = 0; j < sizes_[1]; ++j) {
       p[j] = sees(t, j) ? score(b, h, t, j) : -HUGE_VAL;
@@ -178,13 +217,9 @@ private:
         (64 + 32 * std::sqrt(double(q_.columns())) + std::sqrt(double(sizes_[1]))) * unit * 8;
     const uint8_t type = o_.operand->type;
     const double half = type == DEEPGEN_F16 ? 0x1p-11 : type == DEEPGEN_BF16 ? 0x1p-8 : unit;
+    sum_values(p);
     for (int64_t d = 0; d < o_.columns(); ++d) {
-      double value = 0, magnitude = 0;
-      for (int64_t j = 0; j < sizes_[1]; ++j)
-        if (p[j] > 0) {
-          const double x = p[j] * v_.at(b, j, h / (q_.heads() / v_.heads()), d);
-          value += x, magnitude += std::fabs(x);
-        }
+      double value = values_.data[d], magnitude = magnitudes_.data[d];
       if (sum > 0) value /= sum, magnitude /= sum;
       if (const double found = o_.at(b, t, h, d);
           !(std::fabs(found - value) <= error * magnitude + half * std::fabs(value) + 0x1p-25))
@@ -205,12 +240,13 @@ private:
 
   const deepgen_function& f_;
   const int64_t* sizes_;
-  const bool padded_;
+  const bool padded_, causal_, top_left_, window_;
   static constexpr int64_t left_ = 37, right_ = 5; ///< of a window
   double softcap_ = 0;
   PageTable pages_;
   TokenBuffer q_, k_, v_, o_, lse_, sink_;
   BiasBuffer bias_;
+  Numbers q_row_, k_head_, v_head_, values_, magnitudes_; ///< one row; all keys of an entry's head
 };
 
 } // namespace
@@ -221,6 +257,8 @@ void verify_attention(const deepgen_function& f, bool padded, const int64_t* siz
   if (!check.make()) return;
   finding.status = DEEPGEN_ERROR_ARGUMENT;
   if (!check.has_operands()) return;
+  finding.status = DEEPGEN_ERROR_WORKSPACE;
+  if (!check.make_numbers()) return;
   if ((finding.status = check.call())) return;
   if (!check.is_right(finding)) finding.status = DEEPGEN_ERROR_WRONG_RESULT;
 }

@@ -66,12 +66,19 @@ Access reader(const Warp& w) {
   return a;
 }
 
+constexpr size_t kRows = 16; // of a warp
+
+/// Where the element of an outer index and a k is kept.
+struct Places {
+  size_t outer, k;
+};
+
 /// One call's operands: A of 16 rows, B of n columns, K steps each.
 struct Product {
-  std::vector<double> a, b; ///< [row][k], [column][k]
+  std::vector<double> a, b; ///< [row][k], [k][column]
 
   Product(Warp& w, const Instruction& in, Warp::ReadingGroup& reading)
-      : a(16 * in.k), b(size_t(in.n) * in.k) {
+      : a(kRows * in.k), b(size_t(in.n) * in.k) {
     // Operands of 16 bits may be transposed: the last immediates say so, of which A in registers has none.
     const bool may = bits_of(Format(in.types[1])) == 16, a_in_registers = in.count(1) > 1;
     const bool m_major = may && !a_in_registers && uniform(w, in.at(6)),
@@ -79,20 +86,20 @@ struct Product {
     if (a_in_registers)
       a_from_registers(w, in);
     else
-      load(w, Descriptor(uniform(w, in.at(1)), m_major), Format(in.types[1]), uint64_t(w.index % 4) * 16, 16,
-           in.k, a, reading, m_major);
-    load(w, Descriptor(uniform(w, in.at(2)), n_major), Format(in.types[2]), 0, in.n, in.k, b, reading,
-         n_major);
+      load(w, Descriptor(uniform(w, in.at(1)), m_major), Format(in.types[1]), uint64_t(w.index % 4) * kRows,
+           kRows, in.k, a, {in.k, 1}, reading, m_major);
+    load(w, Descriptor(uniform(w, in.at(2)), n_major), Format(in.types[2]), 0, in.n, in.k, b, {1, in.n},
+         reading, n_major);
   }
 
 private:
   static void load(Warp& w, const Descriptor& d, Format f, uint64_t first, uint64_t count, uint64_t k_count,
-                   std::vector<double>& out, Warp::ReadingGroup& reading, bool outer_major) {
+                   std::vector<double>& out, Places at, Warp::ReadingGroup& reading, bool outer_major) {
     const uint64_t size = uint64_t(bits_of(f)) / 8, each = 16 / size;
     const auto fetch = [&](uint64_t outer, uint64_t k) {
-      const uint64_t at = d.chunk(first + outer, k, size);
-      reading.readings.push_back({&w.block, at, 16});
-      return w.block.shared.read(at, 16, reader(w));
+      const uint64_t offset = d.chunk(first + outer, k, size);
+      reading.readings.push_back({&w.block, offset, 16});
+      return w.block.shared.read(offset, 16, reader(w));
     };
     const auto element = [&](const uint8_t* bytes, uint64_t i) {
       uint64_t x = 0;
@@ -103,13 +110,14 @@ private:
       for (uint64_t k = 0; k < k_count; ++k)
         for (uint64_t o = 0; o < count; o += each) {
           const uint8_t* bytes = fetch(o, k);
-          for (uint64_t i = 0; i < each && o + i < count; ++i) out[(o + i) * k_count + k] = element(bytes, i);
+          for (uint64_t i = 0; i < each && o + i < count; ++i)
+            out[(o + i) * at.outer + k * at.k] = element(bytes, i);
         }
     else
       for (uint64_t o = 0; o < count; ++o)
         for (uint64_t k = 0; k < k_count; k += each) {
           const uint8_t* bytes = fetch(o, k);
-          for (uint64_t i = 0; i < each; ++i) out[o * k_count + k + i] = element(bytes, i);
+          for (uint64_t i = 0; i < each; ++i) out[o * at.outer + (k + i) * at.k] = element(bytes, i);
         }
   }
 
@@ -137,20 +145,54 @@ void check_registers(const Warp& w, const Instruction& in, size_t group, bool ac
   }
 }
 
+/// One row of D: to each column's sum its products are added, in the order of k. All columns together, as
+/// that is vector code: these are the loops that the simulator spends most time in.
+void add_products(const Product& p, size_t row, size_t n, size_t k_count, double* __restrict sums) {
+  for (size_t k = 0; k < k_count; ++k) {
+    const double a = p.a[row * k_count + k];
+    const double* b = &p.b[k * n];
+    for (size_t c = 0; c < n; ++c) sums[c] += a * b[c];
+  }
+}
+
+constexpr int kNarrowBits = 14;
+
+/// The weight of the last bit that is kept beside `largest`.
+double unit_of(double largest) { return std::ldexp(1, std::ilogb(largest) + 1 - kNarrowBits); }
+
 /// Of 8-bit floats: addends are cut off below the 14th bit of the largest, which is what GPUs were seen to
 /// keep (DeepSeek-V3 technical report, 3.3.2); the manuals promise nothing.
-double narrow_sum(const double* a, const double* b, size_t k_count, double sum) {
-  constexpr int bits = 14;
-  double largest = std::fabs(sum);
-  for (size_t k = 0; k < k_count; ++k) largest = std::fmax(largest, std::fabs(a[k] * b[k]));
-  if (!(largest > 0) || !std::isfinite(largest)) {
-    for (size_t k = 0; k < k_count; ++k) sum += a[k] * b[k]; // zeros, and what is no number
-    return sum;
+void add_narrow_products(const Product& p, size_t row, size_t n, size_t k_count, double* __restrict sums) {
+  constexpr size_t kColumns = 256; // the most that there are
+  double plain[kColumns], largest[kColumns], per_unit[kColumns];
+  constexpr double kMost = 1 << kNarrowBits;
+  int32_t kept[kColumns]; // in units
+  std::copy_n(sums, n, plain);
+  add_products(p, row, n, k_count, plain);
+  for (size_t c = 0; c < n; ++c) largest[c] = std::fabs(sums[c]);
+  for (size_t k = 0; k < k_count; ++k) {
+    const double a = p.a[row * k_count + k];
+    const double* b = &p.b[k * n];
+    for (size_t c = 0; c < n; ++c) {
+      const double x = std::fabs(a * b[c]);
+      largest[c] = x > largest[c] ? x : largest[c];
+    }
   }
-  const double unit = std::ldexp(1, std::ilogb(largest) + 1 - bits);
-  sum = std::trunc(sum / unit);
-  for (size_t k = 0; k < k_count; ++k) sum += std::trunc(a[k] * b[k] / unit);
-  return sum * unit;
+  // Where there are zeros alone, or what is no number, the sum is the plain one.
+  const auto is_cut = [&](size_t c) { return largest[c] > 0 && std::isfinite(plain[c]); };
+  for (size_t c = 0; c < n; ++c) {
+    per_unit[c] = is_cut(c) ? 1 / unit_of(largest[c]) : 0; // a power of two: products with it are exact
+    kept[c] = is_cut(c) ? int32_t(sums[c] * per_unit[c]) : 0;
+  }
+  for (size_t k = 0; k < k_count; ++k) {
+    const double a = p.a[row * k_count + k];
+    const double* b = &p.b[k * n];
+    for (size_t c = 0; c < n; ++c) {
+      const double units = a * b[c] * per_unit[c];
+      kept[c] += int32_t(std::fabs(units) <= kMost ? units : 0); // not so: it is no number
+    }
+  }
+  for (size_t c = 0; c < n; ++c) sums[c] = is_cut(c) ? kept[c] / per_unit[c] : plain[c];
 }
 
 /// d, a, b, scale-d{, sign of a, of b{, a and b transposed}}
@@ -168,23 +210,25 @@ void multiply(Warp& w, const Instruction& in) {
     if (in.groups() > size_t(g) && int32_t(uniform(w, in.at(g))) == -1) sign = -sign;
   const auto type = Format(in.types[0]);
   const bool narrow = bits_of(Format(in.types[1])) == 8 && type == Format::f32;
-  for (size_t i = 0; i < in.count(0); ++i) {
-    uint64_t* d = w.registers(in.at(0, i));
-    for (size_t l = 0; l < 32; ++l) {
-      const double* a = &p.a[(l / 4 + 8 * (i / 2 % 2)) * in.k];
-      const double* b = &p.b[(8 * (i / 4) + 2 * (l % 4) + i % 2) * in.k];
-      if (narrow) {
-        d[l] = encode(type, narrow_sum(a, b, in.k, keeps ? sign * decode(type, d[l]) : 0) * sign);
-        continue;
-      }
-      double sum = 0;
-      for (size_t k = 0; k < in.k; ++k) sum += a[k] * b[k];
-      sum *= sign;
-      d[l] = type == Format::s32 ? uint32_t((keeps ? uint32_t(d[l]) : 0) + uint32_t(int32_t(sum)))
-                                 : encode(type, sum + (keeps ? decode(type, d[l]) : 0));
+  std::vector<double> sums(kRows * in.n);
+  const auto for_each = [&](const auto& visit) { // visit(an element of D in its register, its sum)
+    for (size_t i = 0; i < in.count(0); ++i) {
+      uint64_t* d = w.registers(in.at(0, i));
+      for (size_t l = 0; l < 32; ++l)
+        visit(d[l], sums[(l / 4 + 8 * (i / 2 % 2)) * in.n + 8 * (i / 4) + 2 * (l % 4) + i % 2]);
     }
-    w.tags[in.at(0, i).slot] = Warp::first_group + w.wgmma_groups + 1;
-  }
+  };
+  if (narrow && keeps) for_each([&](uint64_t d, double& sum) { sum = sign * decode(type, d); });
+  for (size_t row = 0; row < kRows; ++row)
+    (narrow ? add_narrow_products : add_products)(p, row, in.n, in.k, &sums[row * in.n]);
+  for_each([&](uint64_t& d, double sum) {
+    sum *= sign;
+    if (type == Format::s32)
+      d = uint32_t((keeps ? uint32_t(d) : 0) + uint32_t(int32_t(sum)));
+    else
+      d = encode(type, narrow ? sum : sum + (keeps ? decode(type, d) : 0));
+  });
+  for (size_t i = 0; i < in.count(0); ++i) w.tags[in.at(0, i).slot] = Warp::first_group + w.wgmma_groups + 1;
 }
 
 void fence(Warp& w, const Instruction&) {

@@ -1,8 +1,8 @@
 // kept_ptxas: ptxas, whose results are kept for later runs of the tests.
 //
 // $DEEPGEN_PTXAS_KEPT is the ptxas, $DEEPGEN_PTXAS_STORE the folder of results. A result is kept under the
-// SHA-256 of ptxas's bytes, of the words of the command line and of the PTX. One of ptxas that fails is not
-// kept.
+// SHA-256 of ptxas's bytes, of the options and of the PTX. The files' names are not in it: they are numbers
+// of descriptors, which differ from run to run. One of ptxas that fails is not kept.
 #include "base/files/files.h"
 #include "base/files/kept_file.h"
 #include "base/text/error.h"
@@ -100,6 +100,14 @@ std::optional<std::pair<std::string, std::string>> input_and_output(const std::v
   return std::pair(words[words.size() - 3], words.back());
 }
 
+constexpr const char* kInput = "<the PTX>"; // stands for its name in kept messages
+
+std::string with_name(std::string messages, const std::string& old, const std::string& name) {
+  for (size_t at = 0; (at = messages.find(old, at)) != std::string::npos; at += name.size())
+    messages.replace(at, old.size(), name);
+  return messages;
+}
+
 int main_of(const std::vector<std::string>& words) {
   const std::string program = of_environment("DEEPGEN_PTXAS_KEPT"),
                     store = of_environment("DEEPGEN_PTXAS_STORE");
@@ -107,11 +115,13 @@ int main_of(const std::vector<std::string>& words) {
   std::string path;
   if (files) {
     std::string key = hash_of_program(program, store);
-    for (const std::string& word : words) key += "\n" + std::to_string(word.size()) + " " + word;
+    for (size_t i = 0; i < words.size() - 3; ++i)
+      key += "\n" + std::to_string(words[i].size()) + " " + words[i];
     path = store + "/" + sha256_hex(key + "\n" + bytes_of(files->first)) + ".cubin";
     if (std::optional<std::string> kept = kept_file(path)) {
       const size_t line = kept->find('\n'), size = std::stoul(kept->substr(0, line));
-      std::fwrite(kept->data() + line + 1, 1, size, stdout);
+      const std::string messages = with_name(kept->substr(line + 1, size), kInput, files->first);
+      std::fwrite(messages.data(), 1, messages.size(), stdout);
       std::ofstream out(files->second, std::ios::binary | std::ios::trunc);
       out << kept->substr(line + 1 + size) << std::flush;
       if (!out) throw Error("cannot write the code", files->second);
@@ -125,9 +135,10 @@ int main_of(const std::vector<std::string>& words) {
     signal(WTERMSIG(result.status), SIG_DFL);
     raise(WTERMSIG(result.status));
   }
-  if (result.status == 0 && files)
-    keep_file(path,
-              std::to_string(result.messages.size()) + "\n" + result.messages + bytes_of(files->second));
+  if (result.status == 0 && files) {
+    const std::string messages = with_name(result.messages, files->first, kInput);
+    keep_file(path, std::to_string(messages.size()) + "\n" + messages + bytes_of(files->second));
+  }
   return WEXITSTATUS(result.status);
 }
 

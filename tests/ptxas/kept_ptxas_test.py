@@ -12,10 +12,10 @@ SCRIPT = """#!/bin/sh
 # %s
 echo run >>"$COUNT"
 [ "$1" = --version ] && { echo "V1.2.3"; exit 0; }
-echo "ptxas info : Used 8 registers, $*" >&2
+echo "ptxas info : Used 8 registers, $2, of $3" >&2
 grep -q wrong "$3" && { echo "ptxas fatal" >&2; exit 255; }
 grep -q killed "$3" && kill -9 $$
-{ echo "code of $*"; cat "$3"; } >"$5"
+{ echo "code of $2"; cat "$3"; } >"$5"
 """
 
 
@@ -51,6 +51,9 @@ def main(folder):
     first, runs = f.run("ptx")
     check((runs, first[0], first[2].endswith("ptx"), "registers" in first[1]), (1, 0, True, True), "the first run")
     check(f.run("ptx"), (first, 0), "the same again")
+    old, f.input, f.output = str(f.input), f.input.with_name("another.ptx"), f.output.with_name("another.cubin")
+    check(f.run("ptx"), ((0, first[1].replace(old, str(f.input)), first[2]), 0), "the same by other names")
+    first = f.run("ptx")[0]
     check(f.run("ptx 2")[1], 1, "other PTX")
     other, runs = f.run("ptx", "-O1")
     check((runs, other[2] != first[2]), (1, True), "another option")

@@ -15,22 +15,22 @@ static int is_wrong(int batch, int queries, int keys) {
     for (int t = 0; t < queries; ++t)
       for (int h = 0; h < H; ++h) {
         const float* row = q + ((b * queries + t) * H + h) * D;
-        double p[K], sum = 0, most = -HUGE_VAL;
+        double p[K], wanted[D] = {0}, sum = 0, most = -HUGE_VAL;
         const int seen = t + 1 + keys - queries;
         for (int j = 0; j < seen; ++j) {
           p[j] = 0;
-          for (int d = 0; d < D; ++d)
-            p[j] += row[d] * k[((b * keys + j) * G + h / (H / G)) * D + d] / sqrt(D);
+          for (int d = 0; d < D; ++d) p[j] += row[d] * k[((b * keys + j) * G + h / (H / G)) * D + d];
+          p[j] /= sqrt(D);
           most = fmax(most, p[j]);
         }
         for (int j = 0; j < seen; ++j) sum += p[j] = exp(p[j] - most);
-        for (int d = 0; d < D; ++d) {
-          double wanted = 0;
-          for (int j = 0; j < seen; ++j) wanted += p[j] / sum * v[((b * keys + j) * G + h / (H / G)) * D + d];
-          if (!(fabs(out[((b * queries + t) * H + h) * D + d] - wanted) < 1e-4)) return 1;
-        }
-        const double wanted = seen > 0 ? most + log(sum) : -HUGE_VAL, found = lse[(b * H + h) * queries + t];
-        if (found != wanted && !(fabs(found - wanted) < 1e-4)) return 1;
+        for (int j = 0; j < seen; ++j)
+          for (int d = 0; d < D; ++d) wanted[d] += p[j] * v[((b * keys + j) * G + h / (H / G)) * D + d];
+        for (int d = 0; d < D; ++d)
+          if (!(fabs(out[((b * queries + t) * H + h) * D + d] - (seen > 0 ? wanted[d] / sum : 0)) < 1e-4))
+            return 1;
+        const double total = seen > 0 ? most + log(sum) : -HUGE_VAL, found = lse[(b * H + h) * queries + t];
+        if (found != total && !(fabs(found - total) < 1e-4)) return 1;
       }
   return 0;
 }
