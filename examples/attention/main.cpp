@@ -1,7 +1,8 @@
 // A prompt of 512 tokens goes through causal attention at once. Then four sequences, of other lengths each,
 // decode a token with their caches, whose pages lie anywhere. Every result is checked against plain loops.
-// Both are timed, and decoding beside a loop that only reads as many bytes.
-#include <attention_kernels.h>
+// Both are timed: the prompt beside two products of OpenBLAS with a softmax between, and decoding beside a
+// loop that only reads as many bytes.
+#include "composition.h"
 
 #include <algorithm>
 #include <chrono>
@@ -66,7 +67,27 @@ double seconds_of(const std::function<void()>& call) {
   return best;
 }
 
+/// Beside prefill(), whose out is `expected` and which takes so many seconds: the largest difference.
+double compare(const std::vector<float>& q, const std::vector<float>& k, const std::vector<float>& v,
+               const std::vector<float>& expected, double seconds) {
+  std::vector<float> out(q.size());
+  deepgen_status status;
+  if (!compose(q.data(), k.data(), v.data(), out.data(), status)) {
+    std::puts("OpenBLAS is not installed, so that nothing is timed beside it");
+    return 0;
+  }
+  require(status);
+  double worst = 0;
+  for (size_t i = 0; i < out.size(); ++i) worst = std::max(worst, double(std::abs(out[i] - expected[i])));
+  const double composed = seconds_of([&] { compose(q.data(), k.data(), v.data(), out.data(), status); });
+  std::printf(
+      "two products of OpenBLAS and a softmax: %.0f us, %.2f times as long on one thread, difference %.1e\n",
+      1e6 * composed, composed / seconds, worst);
+  return worst;
+}
+
 double prefill() {
+  const int threads = deepgen_get_num_threads();
   const auto q = random_values(prompt * heads * dim, 4), k = random_values(prompt * kv_heads * dim, 1),
              v = random_values(prompt * kv_heads * dim, 1);
   std::vector<float> out(q.size()), lse(size_t(prompt * heads));
@@ -85,7 +106,10 @@ double prefill() {
   const double pairs = double(prompt) * double(prompt + 1) / 2;
   std::printf("prefill of %lld tokens: %.0f us, %.1f GFLOP/s, error %.1e\n", (long long)prompt, 1e6 * seconds,
               4e-9 * double(heads * dim) * pairs / seconds, worst);
-  return worst;
+  deepgen_set_num_threads(1);
+  const double alone = seconds_of(call);
+  deepgen_set_num_threads(threads);
+  return std::max(worst, compare(q, k, v, out, alone));
 }
 
 /// The tokens of a sequence, one behind the other.

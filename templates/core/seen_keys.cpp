@@ -62,4 +62,9 @@ double RowTile::mean_key_blocks(const Attention& p, int64_t block) const {
       p, *this, [&](int64_t from, int64_t to) { return to > from ? ceil_div(to, block) - from / block : 0; });
 }
 
+int64_t fewest_tuned_queries(const Attention& p) {
+  if (p.calls.empty()) return p.at_queries;
+  return std::ranges::min(p.calls, {}, [](const Sizes& call) { return call.m; }).m;
+}
+
 } // namespace deepgen

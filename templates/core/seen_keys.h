@@ -1,4 +1,5 @@
-// What tiles of rows of an attention see of its keys, in the call that it is tuned for.
+// What tiles of rows of an attention see of its keys, in the call that it is tuned for, and how few rows
+// there may be.
 #pragma once
 
 #include "base/problem/attention.h"
@@ -19,5 +20,8 @@ struct RowTile {
   /// The same, in blocks.
   double mean_key_blocks(const Attention&, int64_t block) const;
 };
+
+/// Of an entry, in the call with fewest that the function is tuned for.
+int64_t fewest_tuned_queries(const Attention&);
 
 } // namespace deepgen

@@ -26,7 +26,9 @@ bool is_direct(const Config& config) {
   return std::ranges::any_of(values, [](const auto& v) { return v.first == "direct" && v.second == 1; });
 }
 
-bool may_be_direct(const Attention& p) { return p.at_queries * p.group() <= kMostDirectRows; }
+/// Rows of a head of K in the tuned call with fewest.
+int64_t fewest_rows(const Attention& p) { return fewest_tuned_queries(p) * p.group(); }
+bool may_be_direct(const Attention& p) { return fewest_rows(p) <= kMostDirectRows; }
 
 /// The values that constraints look at; everything is known from the parameters up to the constraint's own.
 struct AttentionPoint {
@@ -44,11 +46,10 @@ struct AttentionPoint {
     return p.windowed() ? RowTile{(*this)[kMr] * (*this)[kStrips], p.group()}.most_keys(p) : p.at_keys;
   }
   bool direct() const { return is_direct(config); }
-  /// Rows of a strip: with `direct` a power of two, and all that there are.
-  int64_t most_rows() const {
-    return may_be_direct(p) ? int64_t(std::bit_ceil(uint64_t(packed_rows()))) : packed_rows();
+  /// Of a strip with `direct`: a power of two, and all rows of the call with fewest.
+  int64_t direct_rows() const {
+    return std::min(int64_t(std::bit_ceil(uint64_t(fewest_rows(p)))), isa().lanes());
   }
-  int64_t direct_rows() const { return std::min(most_rows(), isa().lanes()); }
   int64_t block_bytes() const { return 4 * (*this)[kMr] * (*this)[kStrips] * (p.head_dim + p.value_dim); }
 };
 
@@ -78,7 +79,9 @@ const Rule<AttentionIndex, AttentionPoint> kAttentionRules[] = {
        return "isa=" + text(x[kAttentionIsa]) + " is above the device's x86-64 level " + text(x.device.isa);
      }},
     {kMr, [](const AttentionPoint& x) { return !decides_late(x) && exceeds_rows(x); }, rows_exceeded},
-    {kMr, [](const AttentionPoint& x) { return decides_late(x) && x[kMr] > x.most_rows(); }, rows_exceeded},
+    {kMr,
+     [](const AttentionPoint& x) { return decides_late(x) && exceeds_rows(x) && x[kMr] != x.direct_rows(); },
+     rows_exceeded},
     // Beside the sums, the vectors of keys, and one that is a value of Q in all lanes.
     {kNv, [](const AttentionPoint& x) { return x.sums() + x[kNv] + 1 > x.isa().registers(); },
      [](const AttentionPoint& x) {
@@ -116,7 +119,7 @@ const Rule<AttentionIndex, AttentionPoint> kAttentionRules[] = {
     {kDirect, [](const AttentionPoint& x) { return !x.direct() && loads_too_much(x); }, too_much_loaded},
     {kDirect, [](const AttentionPoint& x) { return x.direct() && !may_be_direct(x.p); },
      [](const AttentionPoint& x) {
-       return "direct=1 with " + text(x.packed_rows()) + " rows of a head of K, and not at most " +
+       return "direct=1 with " + text(fewest_rows(x.p)) + " rows of a head of K, and not at most " +
               text(kMostDirectRows) + ": they share what packing costs";
      }},
     {kDirect,
@@ -273,8 +276,9 @@ std::vector<Choice> CpuAttention::fallbacks(const Attention& p, const std::strin
 Attention CpuAttention::awkward(const Attention& p, const Config& config) const {
   const AttentionTiling t(p, config);
   // The same code, in a call that ends within its blocks.
-  return p.alone(1, std::min(p.at_queries, ceil_div(t.rows, p.group()) + 3),
-                 std::min(p.at_keys, 2 * t.bk + 3));
+  const int64_t keys = std::min(p.at_keys, 2 * t.bk + 3);
+  if (t.direct) return p.alone(1, fewest_tuned_queries(p), keys);
+  return p.alone(1, std::min(p.at_queries, ceil_div(t.rows, p.group()) + 3), keys);
 }
 
 } // namespace deepgen

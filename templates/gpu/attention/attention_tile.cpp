@@ -102,12 +102,6 @@ int64_t most_tuned_batch(const Attention& p) {
   return most;
 }
 
-int64_t fewest_tuned_queries(const Attention& p) {
-  int64_t fewest = most_tokens;
-  each_tuned_call(p, [&](const Sizes& call) { fewest = std::min(fewest, call.m); });
-  return fewest;
-}
-
 Parameter attention_splits(const Attention& p) {
   return {"splits",
           p.splits ? std::vector<int64_t>{p.splits} : std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64},

@@ -68,7 +68,6 @@ bool has_attention_splits(const Attention&);
 int64_t most_tokens_split(const Attention&);
 /// Of all calls that it is tuned for.
 int64_t most_tuned_batch(const Attention&);
-int64_t fewest_tuned_queries(const Attention&);
 Parameter attention_splits(const Attention&);
 
 } // namespace deepgen

@@ -2,6 +2,7 @@
 
 #include "base/text/error.h"
 #include "templates/core/cheapest.h"
+#include "templates/core/seen_keys.h"
 #include "templates/gpu/attention/attention_rules.h"
 
 #include <algorithm>
