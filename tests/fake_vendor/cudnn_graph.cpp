@@ -215,7 +215,7 @@ Values loaded(const Operation& o, std::map<int64_t, Values>& known, const void* 
   for_each(o.out.sizes, [&](const Four& i) {
     const int64_t key = key_of(o, i), length = int64_t(lengths.at({i[0], 0, 0, 0})) + config.keys_more;
     const int64_t last = o.in[2].sizes[2] - 1, page = key / container.sizes[2] + config.page_beyond;
-    const auto id = int64_t(table.at({i[0], 0, std::min(page, last), 0}));
+    const auto id = int64_t(table.at({i[0], 0, std::clamp<int64_t>(page, 0, last), 0}));
     double& x = out.at(i) = std::numeric_limits<double>::quiet_NaN();
     if (key >= length) return;
     if (id < 0 || id >= container.sizes[0])
