@@ -36,8 +36,9 @@ inline double small_float(unsigned bits, int fraction_bits, int bias) {
   return bits & 0x80 ? -x : x;
 }
 
-/// As bf16, and the greatest number of e4m3 beyond that.
+/// As bf16, and the greatest number of e4m3 beyond that; NaN is OCP's.
 inline uint8_t e4m3(double x) {
+  if (std::isnan(x)) return 0x7f;
   const double magnitude = std::min(std::fabs(x), 448.0);
   const int exponent = std::max(magnitude > 0 ? std::ilogb(magnitude) : -6, -6);
   const int steps = int(std::nearbyint(std::ldexp(magnitude, 3 - exponent)));

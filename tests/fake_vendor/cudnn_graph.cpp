@@ -3,6 +3,7 @@
 #include "host_values.h" // of the fake HIP
 #include "internal.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -51,7 +52,7 @@ double rounded(int type, double x) {
   case DATA_BFLOAT16:
     return of_bf16(bf16(x));
   case DATA_FP8_E4M3:
-    return of_e4m3(e4m3(x));
+    return std::isnan(x) ? x : of_e4m3(e4m3(x));
   case DATA_INT32:
     return std::trunc(x);
   case DATA_BOOLEAN:
