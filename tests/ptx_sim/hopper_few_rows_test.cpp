@@ -3,6 +3,7 @@
 #include "generator/codegen/compile.h"
 #include "generator/space/space.h"
 #include "templates/nvidia/hopper_attention/hopper_attention.h"
+#include "tests/ptx_sim/hopper_attention_kernel.h"
 #include "tests/ptx_sim/planted.h"
 
 #include <gtest/gtest.h>
@@ -22,21 +23,6 @@ Attention few_rows(const std::string& types, const std::string& mask, const std:
                           " at_batch=2 at_queries=" + std::to_string(tuned) + " at_keys=600");
 }
 
-Kernel kernel_of(const Attention& p, const std::string& text) {
-  setenv("DEEPGEN_PTXAS", "none", 1); // the PTX is all that is wanted
-  const Config config = Config::parse(text);
-  EXPECT_EQ(why_illegal(p, kArch, generic_gpu(kArch), {"hopper_attention", config}), "") << p.key();
-  const KernelFile file = compile_candidate(p, kArch, {"hopper_attention", config}, false, false);
-  EXPECT_EQ(file.status, "ok") << file.detail << ": " << p.key() << " | " << text;
-  return file.kernels.at(0);
-}
-
-void expect_right(const Kernel& kernel, const std::vector<AttentionCase>& cases, uint64_t seed) {
-  for (const AttentionCase& c : cases)
-    EXPECT_EQ(ptx_sim::check_attention(kernel, c, seed).fault, "")
-        << "case '" << c.name << "': " << kernel.problem.key() << " | " << kernel.choice.text();
-}
-
 constexpr const char* kPlain =
     "consumers=1 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=0 soft=0 halfway=0 persistent=1";
 
@@ -53,7 +39,7 @@ class EveryCallOfFewRows : public testing::TestWithParam<FewRowsCase> {};
 TEST_P(EveryCallOfFewRows, IsRight) {
   const FewRowsCase& x = GetParam();
   const Attention p = few_rows(x.types, x.mask, x.options, x.tuned, x.group);
-  expect_right(kernel_of(p, x.config), cases_for(p), 6);
+  ptx_sim::expect_right(ptx_sim::attention_kernel(p, x.config), cases_for(p), 6);
 }
 
 constexpr const char* kBf16 = "q=bf16 kv=bf16 out=bf16";
@@ -106,7 +92,7 @@ std::vector<AttentionCase> split_cases(const Attention& p) {
 
 TEST(HopperFewRows, PlantedFaultsOfSplitsAreFound) {
   const Attention p = few_rows(kBf16, "causal", "varlen+lse splits=4");
-  const Kernel right = kernel_of(p, std::string(kPlain) + " splits=4");
+  const Kernel right = ptx_sim::attention_kernel(p, std::string(kPlain) + " splits=4");
   const std::vector<AttentionCase> cases = split_cases(p);
   ASSERT_EQ(ptx_sim::first_fault(right, cases), "");
   const ptx_sim::PlantedFault all[] = {
@@ -128,9 +114,9 @@ TEST(HopperFewRows, PlantedFaultsOfSplitsAreFound) {
 TEST(HopperFewRows, RowsOfAnotherTokenOrHeadAreFound) {
   for (const char* splits : {"1", "2"}) {
     const Attention p = few_rows(kBf16, "causal", std::string("lse splits=") + splits, 8, 4);
-    const Kernel kernel = kernel_of(p, std::string(kPlain) + " pack=1 splits=" + splits);
+    const Kernel kernel = ptx_sim::attention_kernel(p, std::string(kPlain) + " pack=1 splits=" + splits);
     const AttentionCase c = cases_for(p).front();
-    expect_right(kernel, {c}, 3);
+    ptx_sim::expect_right(kernel, {c}, 3);
     EXPECT_EQ(ptx_sim::unseen_strides(kernel, c, 3,
                                       {"q_token", "q_head", "q_batch", "out_token", "out_head", "out_batch",
                                        "lse_token", "lse_head"}),
@@ -140,7 +126,7 @@ TEST(HopperFewRows, RowsOfAnotherTokenOrHeadAreFound) {
 
 TEST(HopperFewRows, PlantedFaultsOfPackedRowsAreFound) {
   const Attention p = few_rows(kBf16, "causal", "varlen+lse", 8, 4);
-  const Kernel right = kernel_of(p, std::string(kPlain) + " pack=1 splits=1");
+  const Kernel right = ptx_sim::attention_kernel(p, std::string(kPlain) + " pack=1 splits=1");
   const std::vector<AttentionCase> cases = split_cases(p);
   ASSERT_EQ(ptx_sim::first_fault(right, cases), "");
   // Cut off keys are copied ahead of Q, whose wait and fence are theirs, too.
@@ -157,12 +143,13 @@ TEST(HopperFewRows, PlantedFaultsOfPackedRowsAreFound) {
 /// Configs that were written before there were splits mean one part, and their kernels are what they were.
 TEST(HopperFewRows, ConfigsWithoutSplitsAreThoseOfOne) {
   const Attention p = few_rows(kBf16, "causal", "varlen+lse");
-  const Kernel old = kernel_of(p, kPlain), now = kernel_of(p, std::string(kPlain) + " pack=0 splits=1");
+  const Kernel old = ptx_sim::attention_kernel(p, kPlain),
+               now = ptx_sim::attention_kernel(p, std::string(kPlain) + " pack=0 splits=1");
   EXPECT_EQ(old.ptx, now.ptx);
   EXPECT_EQ(old.args, now.args);
   EXPECT_EQ(old.launches, now.launches);
   EXPECT_EQ(old.workspace, 0);
-  const Kernel split = kernel_of(p, std::string(kPlain) + " splits=4");
+  const Kernel split = ptx_sim::attention_kernel(p, std::string(kPlain) + " splits=4");
   EXPECT_NE(split.ptx, now.ptx);
   EXPECT_EQ(split.launches.size(), 2u);
 }

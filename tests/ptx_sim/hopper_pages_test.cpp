@@ -3,6 +3,7 @@
 #include "generator/codegen/compile.h"
 #include "generator/space/space.h"
 #include "templates/nvidia/hopper_attention/hopper_attention.h"
+#include "tests/ptx_sim/hopper_attention_kernel.h"
 #include "tests/ptx_sim/paged_cases.h"
 #include "tests/ptx_sim/planted.h"
 
@@ -18,27 +19,11 @@ namespace {
 
 const Template& paged_family() { return find_template("hopper_attention"); }
 
-Kernel paged_kernel(const Attention& p, const std::string& text) {
-  setenv("DEEPGEN_PTXAS", "none", 1); // the PTX is all that is wanted
-  const Config config = Config::parse(text);
-  EXPECT_EQ(paged_family().why_not(p, "sm_90a"), "");
-  EXPECT_EQ(paged_family().why_illegal(p, generic_gpu("sm_90a"), config), "") << p.key();
-  const KernelFile file = compile_candidate(p, "sm_90a", {"hopper_attention", config}, false, false);
-  EXPECT_EQ(file.status, "ok") << file.detail << ": " << p.key() << " | " << text;
-  return file.kernels.at(0);
-}
-
 Attention paged_problem(const std::string& mask, const std::string& options, int64_t page, int64_t keys) {
   return Attention::parse(
       "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=" + mask +
       " queries=300 keys=" + std::to_string(keys) + " options=" + options + " page=" + std::to_string(page) +
       " at_batch=1 at_queries=200 at_keys=" + std::to_string(keys));
-}
-
-void expect_right(const Kernel& kernel, const std::vector<AttentionCase>& cases, uint64_t seed) {
-  for (const AttentionCase& c : cases)
-    EXPECT_EQ(ptx_sim::check_attention(kernel, c, seed).fault, "")
-        << "case '" << c.name << "': " << kernel.problem.key() << " | " << kernel.choice.text();
 }
 
 class EveryPageSize : public testing::TestWithParam<int> {};
@@ -56,7 +41,7 @@ TEST_P(EveryPageSize, IsRight) {
        "persistent=0"}};
   for (const auto& [mask, options, block, config] : all) {
     const Attention p = paged_problem(mask, options, page, keys);
-    expect_right(paged_kernel(p, config), paged_cases(p, block), uint64_t(page));
+    ptx_sim::expect_right(ptx_sim::attention_kernel(p, config), paged_cases(p, block), uint64_t(page));
   }
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, EveryPageSize, testing::Values(8, 16, 32, 64, 128, 256, 512, 1024));
@@ -75,7 +60,7 @@ TEST(HopperPages, AnyDimensionIsRight) {
     const Attention p = Attention::parse(
         std::string("attention heads=3 kv_heads=1 ") + problem +
         " queries=300 keys=330 options=varlen+lse page=16 at_batch=2 at_queries=150 at_keys=330");
-    expect_right(paged_kernel(p, config), paged_cases(p, block), 4);
+    ptx_sim::expect_right(ptx_sim::attention_kernel(p, config), paged_cases(p, block), 4);
   }
 }
 
@@ -83,11 +68,11 @@ TEST(HopperPages, AnyDimensionIsRight) {
 TEST(HopperPages, AllTilesAreBoxesOfPages) {
   const Attention p = paged_problem("causal", "none", 64, 500);
   const Kernel kernel =
-      paged_kernel(p, "consumers=2 resident=1 keys=128 ahead=0 stages=2 pingpong=1 rescale=0 "
-                      "soft=0 halfway=0 persistent=1");
+      ptx_sim::attention_kernel(p, "consumers=2 resident=1 keys=128 ahead=0 stages=2 pingpong=1 rescale=0 "
+                                   "soft=0 halfway=0 persistent=1");
   EXPECT_EQ(kernel.ptx.find("cp.async.cg"), std::string::npos);
   for (const TensorMap& map : kernel.maps) EXPECT_EQ(map.box_rows, map.operand == "q" ? 128 : 64);
-  expect_right(kernel, paged_cases(p, 128), 8);
+  ptx_sim::expect_right(kernel, paged_cases(p, 128), 8);
 }
 
 /// What a function gets that no search was made for, with what runs where a call does not lie as TMA wants.
@@ -104,15 +89,15 @@ TEST(HopperPages, TheDefaultOfAPrefillIsRight) {
   ASSERT_NE(file.find("fallback"), nullptr);
   std::vector<AttentionCase> cases = cases_for(p);
   cases.erase(cases.begin()); // as tuned: too much to simulate
-  for (const char* role : {"main", "fallback"}) expect_right(*file.find(role), cases, 6);
+  for (const char* role : {"main", "fallback"}) ptx_sim::expect_right(*file.find(role), cases, 6);
 }
 
 /// A server that has a window may give pages before it to others: neither the page nor its number is read.
 TEST(HopperPages, PagesBeforeTheWindowMayBeGone) {
   const Attention p = paged_problem("window", "varlen+lse", 16, 600);
   const Kernel kernel =
-      paged_kernel(p, "consumers=2 resident=1 keys=128 ahead=0 stages=2 pingpong=0 rescale=0 "
-                      "soft=0 halfway=0 persistent=1");
+      ptx_sim::attention_kernel(p, "consumers=2 resident=1 keys=128 ahead=0 stages=2 pingpong=0 rescale=0 "
+                                   "soft=0 halfway=0 persistent=1");
   AttentionCase c;
   c.name = "a window at the end", c.shape.batch = 2, c.shape.queries = 9, c.shape.keys = 600;
   c.shape.keys_used = {600, 391}, c.shape.left = 20, c.shape.right = 0;
@@ -143,8 +128,9 @@ constexpr const char* kAnyKey = "mov.b32 $1, $2;$3";
 
 TEST(HopperPages, PlantedFaultsAreFound) {
   const Attention p = paged_problem("causal", "varlen+lse", 16, 410);
-  const Kernel right = paged_kernel(p, "consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=0 "
-                                       "soft=0 halfway=0 persistent=1");
+  const Kernel right =
+      ptx_sim::attention_kernel(p, "consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=0 "
+                                   "soft=0 halfway=0 persistent=1");
   const std::vector<AttentionCase> cases = paged_cases(p, 64);
   ASSERT_EQ(ptx_sim::first_fault(right, cases), "");
   const ptx_sim::PlantedFault all[] = {
@@ -172,8 +158,8 @@ TEST(HopperPages, PlantedFaultsAreFound) {
 TEST(HopperPages, PlantedFaultsOfAWindowAreFound) {
   const Attention p = paged_problem("window", "lse", 16, 410);
   const Kernel right =
-      paged_kernel(p, "consumers=1 resident=1 keys=128 ahead=0 stages=2 pingpong=0 rescale=0 "
-                      "soft=0 halfway=0 persistent=1");
+      ptx_sim::attention_kernel(p, "consumers=1 resident=1 keys=128 ahead=0 stages=2 pingpong=0 rescale=0 "
+                                   "soft=0 halfway=0 persistent=1");
   std::vector<AttentionCase> cases = paged_cases(p, 128);
   for (int64_t i = 0; i < 3; ++i) {
     AttentionCase& c = cases.emplace_back();

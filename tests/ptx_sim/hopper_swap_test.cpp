@@ -4,6 +4,7 @@
 #include "generator/space/space.h"
 #include "templates/nvidia/hopper_attention/hopper_attention.h"
 #include "tests/ptx_sim/from_environment.h"
+#include "tests/ptx_sim/hopper_attention_kernel.h"
 #include "tests/ptx_sim/planted.h"
 
 #include <gtest/gtest.h>
@@ -31,20 +32,6 @@ Attention problem(const std::string& types, const std::string& mask, const std::
                           " at_batch=2 at_queries=" + std::to_string(tuned) + " at_keys=600");
 }
 
-Kernel compiled_swapped(const Attention& p, const Config& config) {
-  setenv("DEEPGEN_PTXAS", "none", 1); // the PTX is all that is wanted
-  EXPECT_EQ(why_illegal(p, kArch, generic_gpu(kArch), {"hopper_attention", config}), "") << p.key();
-  const KernelFile file = compile_candidate(p, kArch, {"hopper_attention", config}, false, false);
-  EXPECT_EQ(file.status, "ok") << file.detail << ": " << p.key() << " | " << config.text();
-  return file.kernels.at(0);
-}
-
-void check(const Kernel& kernel, const AttentionCase& c, uint64_t seed) {
-  EXPECT_EQ(ptx_sim::check_attention(kernel, c, seed).fault, "")
-      << "case '" << c.name << "', seed " << seed << ": " << kernel.problem.key() << " | "
-      << kernel.choice.text();
-}
-
 /// Entries of any length, and no query, or no key, in some.
 std::vector<AttentionCase> swapped_cases(const Attention& p) {
   std::vector<AttentionCase> cases = cases_for(p);
@@ -66,8 +53,8 @@ class EverySwappedCall : public testing::TestWithParam<SwapCase> {};
 TEST_P(EverySwappedCall, IsRight) {
   const SwapCase& x = GetParam();
   const Attention p = problem(x.types, x.mask, x.options, x.group, x.tuned);
-  const Kernel kernel = compiled_swapped(p, Config::parse(x.config));
-  for (const AttentionCase& c : swapped_cases(p)) check(kernel, c, 6);
+  const Kernel kernel = ptx_sim::attention_kernel(p, x.config);
+  ptx_sim::expect_right(kernel, swapped_cases(p), 6);
 }
 
 /// Rows of 8 to 48, several tiles of keys and of values, parts of slices, rows that none is for.
@@ -140,10 +127,10 @@ TEST_P(RandomSwapped, IsRightOnTheSimulatedDevice) {
     std::mt19937_64 random(first + i);
     const auto config = draw_swapped(p, random);
     ASSERT_TRUE(config) << p.key();
-    const Kernel kernel = compiled_swapped(p, *config);
+    const Kernel kernel = ptx_sim::attention_kernel(p, *config);
     const std::vector<AttentionCase> cases = swapped_cases(p);
     for (size_t at : {size_t(first + i), size_t(3 * (first + i) + 1)})
-      check(kernel, cases[at % cases.size()], first + i);
+      ptx_sim::expect_right(kernel, cases[at % cases.size()], first + i);
   }
 }
 INSTANTIATE_TEST_SUITE_P(Share, RandomSwapped, testing::Range(0, kShares));
@@ -152,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Share, RandomSwapped, testing::Range(0, kShares));
 TEST(HopperSwap, PlantedFaultsAreFound) {
   const Attention p =
       problem("head_dim=64 value_dim=64 q=f16 kv=f16 out=f16", "causal", "varlen+lse page=16", 2, 12);
-  const Kernel right = compiled_swapped(p, Config::parse(std::string(kPlain) + " pack=1 splits=2 swap=1"));
+  const Kernel right = ptx_sim::attention_kernel(p, std::string(kPlain) + " pack=1 splits=2 swap=1");
   std::vector<AttentionCase> cases;
   for (int64_t keys : {110, 70, 300}) { // many masked keys in two blocks, or blocks of them
     AttentionCase& c = cases.emplace_back();
@@ -183,10 +170,10 @@ TEST(HopperSwap, RowsOfAnotherTokenOrHeadAreFound) {
   for (const char* splits : {"1", "2"}) {
     const Attention p = problem(std::string("head_dim=64 value_dim=64 ") + kBf16, "causal",
                                 std::string("lse splits=") + splits, 4, 8);
-    const Kernel kernel =
-        compiled_swapped(p, Config::parse(std::string(kPlain) + " pack=1 splits=" + splits + " swap=1"));
+    const Kernel kernel = ptx_sim::attention_kernel(
+        p, Config::parse(std::string(kPlain) + " pack=1 splits=" + splits + " swap=1"));
     const AttentionCase c = cases_for(p).front();
-    check(kernel, c, 3);
+    ptx_sim::expect_right(kernel, c, 3);
     EXPECT_EQ(ptx_sim::unseen_strides(kernel, c, 3,
                                       {"q_token", "q_head", "q_batch", "out_token", "out_head", "out_batch",
                                        "lse_token", "lse_head"}),
@@ -197,13 +184,14 @@ TEST(HopperSwap, RowsOfAnotherTokenOrHeadAreFound) {
 /// Scores that hardly differ, that rise from block to block of keys, and that leave one weight.
 TEST(HopperSwap, ScoresOfAnyMagnitudeAreRight) {
   const Attention p = problem("head_dim=64 value_dim=64 q=f16 kv=f16 out=f32", "causal", "varlen+lse", 7, 2);
-  const Kernel kernel = compiled_swapped(p, Config::parse(std::string(kPlain) + " pack=1 splits=1 swap=1"));
+  const Kernel kernel =
+      ptx_sim::attention_kernel(p, Config::parse(std::string(kPlain) + " pack=1 splits=1 swap=1"));
   for (double magnitude : {1e-3, 8.0, 100.0, 2000.0, 3e4}) {
     AttentionCase c;
     c.name = "scores of a magnitude", c.shape.queries = 30, c.shape.keys = 411, c.shape.magnitude = magnitude;
-    check(kernel, c, 2);
+    ptx_sim::expect_right(kernel, c, 2);
     c.name = "rows without keys", c.shape.keys = 17;
-    check(kernel, c, 2);
+    ptx_sim::expect_right(kernel, c, 2);
   }
 }
 
@@ -211,7 +199,7 @@ TEST(HopperSwap, ScoresOfAnyMagnitudeAreRight) {
 TEST(HopperSwap, ConfigsWithoutSwapHaveNone) {
   const Attention p = problem(std::string("head_dim=64 value_dim=64 ") + kBf16, "causal", "varlen+lse", 4, 1);
   const auto ptx = [&](const char* more) {
-    return compiled_swapped(p, Config::parse(std::string(kPlain) + " pack=1 splits=2" + more)).ptx;
+    return ptx_sim::attention_kernel(p, Config::parse(std::string(kPlain) + " pack=1 splits=2" + more)).ptx;
   };
   EXPECT_EQ(ptx(""), ptx(" swap=0"));
   EXPECT_NE(ptx(""), ptx(" swap=1"));

@@ -6,6 +6,7 @@
 #include "generator/space/space.h"
 #include "templates/core/operator_template.h"
 #include "tests/ptx_sim/from_environment.h"
+#include "tests/ptx_sim/hopper_attention_kernel.h"
 #include "tests/ptx_sim/paged_cases.h"
 #include "tests/ptx_sim/planted.h"
 
@@ -21,22 +22,6 @@ constexpr int kShares = 4;
 constexpr const char* kArch = "sm_90a";
 
 const Template& hopper() { return find_template("hopper_attention"); }
-
-Kernel kernel_of(const Attention& p, const std::string& text) {
-  setenv("DEEPGEN_PTXAS", "none", 1); // the PTX is all that is wanted
-  const Config config = Config::parse(text);
-  EXPECT_EQ(why_illegal(p, kArch, generic_gpu(kArch), {"hopper_attention", config}), "") << p.key();
-  const KernelFile file = compile_candidate(p, kArch, {"hopper_attention", config}, false, false);
-  EXPECT_EQ(file.status, "ok") << file.detail << ": " << p.key() << " | " << text;
-  return file.kernels.at(0);
-}
-
-void expect_right(const Kernel& kernel, const std::vector<AttentionCase>& cases, uint64_t seed) {
-  for (const AttentionCase& c : cases)
-    EXPECT_EQ(ptx_sim::check_attention(kernel, c, seed).fault, "")
-        << "case '" << c.name << "', seed " << seed << ": " << kernel.problem.key() << " | "
-        << kernel.choice.text();
-}
 
 /// `rest`: behind "options=".
 Attention problem(const std::string& mask, const std::string& rest, int64_t keys = 410, int64_t queries = 200,
@@ -64,10 +49,10 @@ TEST_P(RandomNarrowPages, IsRightOnTheSimulatedDevice) {
     ASSERT_EQ(hopper().why_not(p, kArch), "") << p.key();
     const auto config = draw_config(hopper(), p, generic_gpu(kArch), random);
     ASSERT_TRUE(config) << p.key();
-    const Kernel kernel = kernel_of(p, config->text());
+    const Kernel kernel = ptx_sim::attention_kernel(p, config->text());
     const std::vector<AttentionCase> cases = paged_cases(p, kernel.maps.at(1).box_rows);
     for (size_t at : {size_t(first + i), size_t(3 * (first + i) + 1)})
-      expect_right(kernel, {cases[at % cases.size()], cases.back()}, first + i);
+      ptx_sim::expect_right(kernel, {cases[at % cases.size()], cases.back()}, first + i);
   }
 }
 INSTANTIATE_TEST_SUITE_P(Share, RandomNarrowPages, testing::Range(0, kShares));
@@ -90,7 +75,7 @@ TEST_P(EveryNarrowPage, IsRight) {
        "promote=0"}};
   for (const auto& [mask, options, block, config] : all) {
     const Attention p = problem(mask, options + in_pages, keys);
-    expect_right(kernel_of(p, config), paged_cases(p, block), uint64_t(page));
+    ptx_sim::expect_right(ptx_sim::attention_kernel(p, config), paged_cases(p, block), uint64_t(page));
   }
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, EveryNarrowPage, testing::Values(8, 16, 32, 64, 128, 256));
@@ -112,7 +97,7 @@ TEST(NarrowPages, FewRowsAreRight) {
        "promote=0 pack=1 splits=2"}};
   for (const auto& [mask, rest, group, config] : all) {
     const Attention p = problem(mask, rest, 410, 8, group);
-    expect_right(kernel_of(p, config), paged_cases(p, 64), 6);
+    ptx_sim::expect_right(ptx_sim::attention_kernel(p, config), paged_cases(p, 64), 6);
   }
 }
 
@@ -129,15 +114,16 @@ TEST(NarrowPages, AnyDimensionIsRight) {
     const Attention p = Attention::parse(std::string("attention heads=3 kv_heads=1 ") + dimensions +
                                          " q=e4m3 kv=e4m3 out=f32 mask=causal queries=300 keys=330 "
                                          "options=varlen+lse page=16 at_batch=2 at_queries=150 at_keys=330");
-    expect_right(kernel_of(p, config), paged_cases(p, 64), 4);
+    ptx_sim::expect_right(ptx_sim::attention_kernel(p, config), paged_cases(p, 64), 4);
   }
 }
 
 /// A server that has a window may give pages before it to others: what they hold by then may be NaN.
 TEST(NarrowPages, PagesBeforeTheWindowMayBeGone) {
   const Attention p = problem("window", "varlen+lse page=16", 600);
-  const Kernel kernel = kernel_of(p, "consumers=2 resident=1 keys=128 ahead=0 stages=2 pingpong=0 rescale=2 "
-                                     "soft=0 halfway=0 persistent=1 promote=0");
+  const Kernel kernel =
+      ptx_sim::attention_kernel(p, "consumers=2 resident=1 keys=128 ahead=0 stages=2 pingpong=0 rescale=2 "
+                                   "soft=0 halfway=0 persistent=1 promote=0");
   AttentionCase c;
   c.name = "a window at the end", c.shape.batch = 2, c.shape.queries = 9, c.shape.keys = 600;
   c.shape.keys_used = {600, 391}, c.shape.left = 20, c.shape.right = 0;
@@ -167,8 +153,9 @@ constexpr const char* kAnyKey = "mov.b32 $1, $2;$3";
 
 TEST(NarrowPages, PlantedFaultsAreFound) {
   const Attention p = problem("causal", "varlen+lse page=16");
-  const Kernel right = kernel_of(p, "consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=0 "
-                                    "soft=0 halfway=0 persistent=1 promote=0");
+  const Kernel right =
+      ptx_sim::attention_kernel(p, "consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=0 "
+                                   "soft=0 halfway=0 persistent=1 promote=0");
   const std::vector<AttentionCase> cases = paged_cases(p, 64);
   ASSERT_EQ(ptx_sim::first_fault(right, cases), "");
   const ptx_sim::PlantedFault all[] = {
@@ -196,8 +183,9 @@ TEST(NarrowPages, PlantedFaultsAreFound) {
 /// Zeros before the window, whose boxes do not come.
 TEST(NarrowPages, PlantedFaultsOfAWindowAreFound) {
   const Attention p = problem("window", "lse page=16");
-  const Kernel right = kernel_of(p, "consumers=1 resident=1 keys=128 ahead=0 stages=2 pingpong=0 rescale=0 "
-                                    "soft=0 halfway=0 persistent=1 promote=0");
+  const Kernel right =
+      ptx_sim::attention_kernel(p, "consumers=1 resident=1 keys=128 ahead=0 stages=2 pingpong=0 rescale=0 "
+                                   "soft=0 halfway=0 persistent=1 promote=0");
   std::vector<AttentionCase> cases = paged_cases(p, 128);
   for (int64_t i = 0; i < 3; ++i) {
     AttentionCase& c = cases.emplace_back();

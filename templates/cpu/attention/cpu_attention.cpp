@@ -70,17 +70,17 @@ bool exceeds_rows(const AttentionPoint& x) { return x[kMr] > x.packed_rows(); }
 std::string rows_exceeded(const AttentionPoint& x) {
   return "mr=" + text(x[kMr]) + " exceeds the " + text(x.packed_rows()) + " rows of a head of K";
 }
-bool decides_late(const AttentionPoint& x) { return may_be_direct(x.p); }
 
-/// The first three hold without `direct` alone, which is the last to be known.
+/// `direct` is the last to be known: where there may be one, what it need not keep to is asked for with it.
 const Rule<AttentionIndex, AttentionPoint> kAttentionRules[] = {
     {kAttentionIsa, [](const AttentionPoint& x) { return x[kAttentionIsa] > x.device.isa; },
      [](const AttentionPoint& x) {
        return "isa=" + text(x[kAttentionIsa]) + " is above the device's x86-64 level " + text(x.device.isa);
      }},
-    {kMr, [](const AttentionPoint& x) { return !decides_late(x) && exceeds_rows(x); }, rows_exceeded},
     {kMr,
-     [](const AttentionPoint& x) { return decides_late(x) && exceeds_rows(x) && x[kMr] != x.direct_rows(); },
+     [](const AttentionPoint& x) {
+       return exceeds_rows(x) && !(may_be_direct(x.p) && x[kMr] == x.direct_rows());
+     },
      rows_exceeded},
     // Beside the sums, the vectors of keys, and one that is a value of Q in all lanes.
     {kNv, [](const AttentionPoint& x) { return x.sums() + x[kNv] + 1 > x.isa().registers(); },
@@ -88,8 +88,9 @@ const Rule<AttentionIndex, AttentionPoint> kAttentionRules[] = {
        return "mr*nv sums with their operands need more than the " + text(x.isa().registers()) +
               " vector registers";
      }},
-    {kNv, [](const AttentionPoint& x) { return !decides_late(x) && hides_no_latency(x); }, no_latency_hidden},
-    {kNv, [](const AttentionPoint& x) { return !decides_late(x) && loads_too_much(x); }, too_much_loaded},
+    {kNv, [](const AttentionPoint& x) { return !may_be_direct(x.p) && hides_no_latency(x); },
+     no_latency_hidden},
+    {kNv, [](const AttentionPoint& x) { return !may_be_direct(x.p) && loads_too_much(x); }, too_much_loaded},
     {kStrips,
      [](const AttentionPoint& x) { return x[kStrips] > 1 && x[kStrips] / 2 * x[kMr] >= x.packed_rows(); },
      [](const AttentionPoint& x) {

@@ -21,7 +21,7 @@ constexpr double kSoft = 8;     ///< more of them, which nothing hides, of an ex
 constexpr double kMasked = 0.5; ///< of a block of keys more, where it is masked
 constexpr double kMeet = 220;   ///< clocks of barriers and waits of a block of keys
 constexpr double kMeetLazily = 200; ///< the same, where maxima are not shared
-// Swapped, all set by hand but the first; nobody has timed it.
+// Swapped, all set by hand but the first, before any was timed.
 constexpr double kReads = 128;         ///< bytes a clock of shared memory (CUDA C++ Programming Guide)
 constexpr double kTold = 16;           ///< instructions of a thread for a row that warps tell each other of
 constexpr double kMeetWarps = 120;     ///< clocks more of a block of keys: two barriers, a fence
