@@ -5,8 +5,9 @@
 
 Writes counters.csv into the folder. Percentages are of what the device can do in the kernel's time: tensor (cycles in which the
 tensor cores' pipe works), dram, l2, shared (L1 and shared memory), issue (slots of active cycles); active: multiprocessors' mean
-cycles with work over the longest. stalls: what warps wait for, in shares of their time, the three largest. A profiled call is
-alone on a device that Nsight Compute has let rest: neither its time nor its clock is that of the table.
+cycles with work over the longest. stalls: what warps wait for, in shares of their time, the three largest. second_us: the time of
+the launch that adds up splits of attention, where there is one; all else is of the first. A profiled call is alone on a device
+that Nsight Compute has let rest: neither its time nor its clock is that of the table.
 """
 import argparse
 import csv
@@ -25,35 +26,42 @@ METRICS = {"us": "gpu__time_duration.sum", "mhz": "sm__cycles_elapsed.avg.per_se
            "shared": "l1tex__throughput.avg.pct_of_peak_sustained_elapsed",
            "issue": "smsp__issue_active.avg.pct_of_peak_sustained_active",
            "mean": "sm__cycles_active.avg", "longest": "sm__cycles_active.max"}
-FIELDS = ["name", "us", "mhz", "tensor", "dram", "l2", "shared", "issue", "active", "stalls"]
+FIELDS = ["name", "us", "mhz", "tensor", "dram", "l2", "shared", "issue", "active", "stalls", "second_us"]
+FIRST, SECOND = "deepgen_gemm|deepgen_kernel|^deepgen$|deepgen_main", "deepgen_combine"
 UNITS = {"us": {"nsecond": 1e-3, "ns": 1e-3, "usecond": 1, "us": 1, "msecond": 1e3, "ms": 1e3},
          "mhz": {"cycle/nsecond": 1e3, "Ghz": 1e3, "GHz": 1e3, "cycle/usecond": 1, "Mhz": 1, "MHz": 1, "hz": 1e-6, "Hz": 1e-6, "cycle/second": 1e-6}}
 
 
-def profile(timer, name, row):
-    kernel, = timer.compile(name, [row])
-    names = [*METRICS.values(), *(STALL.format(s) for s in STALLS)]
-    output = timer.work / name / "compare.json"
-    words = ["ncu", "--clock-control", "none", "--metrics", ",".join(names), "--launch-skip", "6", "--launch-count", "1", "--csv",
-             "--page", "raw", "-k", "regex:deepgen_gemm|deepgen_kernel|^deepgen$|deepgen_main", "--target-processes", "all", timer.bin / "deepgen-measure", "compare", "--device",
-             timer.device, "--seconds", "1", "-o", output, kernel]
+def ncu(timer, name, kernel, entry, metrics):
+    """What one launch of the kernel's entry has: values and units by metric."""
+    words = ["ncu", "--clock-control", "none", "--metrics", ",".join(metrics), "--launch-skip", "6", "--launch-count", "1", "--csv",
+             "--page", "raw", "-k", "regex:" + entry, "--target-processes", "all", timer.bin / "deepgen-measure", "compare",
+             "--device", timer.device, "--seconds", "1", "-o", timer.work / name / "compare.json", kernel]
     done = subprocess.run([str(w) for w in words], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           env=dict(os.environ, DEEPGEN_CACHE="off"))
     lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
     if len(lines) < 3:
         raise SystemExit(f"counters.py: ncu has nothing to say of {name}: {done.stdout.strip()[-500:]}")
     header, units, values = list(csv.reader(lines))[:3]
-    found, unit = dict(zip(header, values)), dict(zip(header, units))
+    return dict(zip(header, values)), dict(zip(header, units))
 
-    def value(field):
+
+def profile(timer, name, row):
+    kernel, = timer.compile(name, [row])
+    found, unit = ncu(timer, name, kernel, FIRST, [*METRICS.values(), *(STALL.format(s) for s in STALLS)])
+
+    def value(field, found=found, unit=unit):
         metric = METRICS[field]
         return float(found[metric].replace(",", "")) * UNITS.get(field, {}).get(unit[metric], 1)
 
+    splits = int(dict(word.split("=") for word in row["config"].split()).get("splits", 1))
+    two = row["problem"].startswith("attention") and splits > 1
+    second = round(value("us", *ncu(timer, name, kernel, SECOND, [METRICS["us"]])), 1) if two else ""
     stalls = {s: float(found[STALL.format(s)].replace(",", "")) for s in STALLS if s != "selected"}
     largest = sorted(stalls.items(), key=lambda s: -s[1])[:3]
     whole = sum(stalls.values()) + 1 # an issue takes one cycle
     return {"name": name, **{f: round(value(f), 1) for f in FIELDS[1:8]}, "active": round(100 * value("mean") / value("longest"), 1),
-            "stalls": ", ".join(f"{s} {cycles / whole:.0%}" for s, cycles in largest)}
+            "stalls": ", ".join(f"{s} {cycles / whole:.0%}" for s, cycles in largest), "second_us": second}
 
 
 def main():
