@@ -34,6 +34,15 @@ inline bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
   return config[std::string(name)];
 }
 
+/// A parameter that not all of a template's configs have beside the first `required`, which all have: configs
+/// may be older than it is, or of problems without it.
+inline int64_t value_or(const Config& config, size_t required, std::string_view name, int64_t absent) {
+  if (config.values.size() <= required) return absent;
+  for (const auto& [key, value] : config.values)
+    if (key == name) return value;
+  return absent;
+}
+
 /// Bytes, up to 16, to which every row of a dense matrix starts.
 inline int64_t dense_alignment(int64_t columns, Type type) {
   const int64_t bytes = columns * size_of(type);

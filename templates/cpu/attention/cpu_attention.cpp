@@ -20,11 +20,7 @@ constexpr std::string_view kAttentionNames[] = {"isa", "mr", "nv", "strips", "bk
   return value_at(config, size_t(i), kAttentionNames[i]);
 }
 
-/// 0 of configs that were written before there was such a parameter, or where no problem like theirs has it.
-bool is_direct(const Config& config) {
-  const auto& values = config.values;
-  return std::ranges::any_of(values, [](const auto& v) { return v.first == "direct" && v.second == 1; });
-}
+bool is_direct(const Config& config) { return value_or(config, kDirect, "direct", 0) != 0; }
 
 /// Rows of a head of K in the tuned call with fewest.
 int64_t fewest_rows(const Attention& p) { return fewest_tuned_queries(p) * p.group(); }

@@ -21,9 +21,7 @@ constexpr int64_t kSpareRegisters = 20;
   return value_at(config, size_t(i), kNames[i]);
 }
 
-int64_t splits_of(const Config& config) {
-  return config.values.size() > kSplits ? value_at(config, kSplits, kNames[kSplits]) : 1;
-}
+int64_t splits_of(const Config& config) { return value_or(config, kSplits, kNames[kSplits], 1); }
 
 /// The values that rules look at; of parameters that are not known yet, the first.
 struct Point {

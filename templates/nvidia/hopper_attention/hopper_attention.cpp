@@ -58,12 +58,9 @@ constexpr int64_t kLeastPage = 8;
   return value_at(config, size_t(i), kNames[i]);
 }
 
-/// A parameter that not all configs have; configs of problems that have it may be older than it is.
-int64_t value_or(const Config& config, std::string_view name, int64_t absent) {
-  if (config.values.size() <= kParameters) return absent;
-  for (const auto& [key, value] : config.values)
-    if (key == name) return value;
-  return absent;
+/// One behind those that all configs have.
+int64_t later(const Config& config, std::string_view name, int64_t absent) {
+  return value_or(config, kParameters, name, absent);
 }
 
 /// Whether some call leaves rows of a warpgroup without a query, which other heads could have.
@@ -78,11 +75,11 @@ bool may_swap(const Attention& p) {
 }
 
 int64_t rows_of(const Attention& p, const Config& c, int64_t group) {
-  if (!value_or(c, "swap", 0)) return kWarpgroupRows * at(c, kConsumers);
+  if (!later(c, "swap", 0)) return kWarpgroupRows * at(c, kConsumers);
   return round_up(std::min(fewest_rows(p, group), kMostSwappedRows), 8);
 }
 
-int64_t group_of(const Attention& p, const Config& c) { return value_or(c, "pack", 0) ? p.group() : 1; }
+int64_t group_of(const Attention& p, const Config& c) { return later(c, "pack", 0) ? p.group() : 1; }
 
 struct Point {
   static constexpr const char* processors = "multiprocessors";
@@ -190,15 +187,15 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
                     at(c, kKeys),
                     group_of(p, c),
                     16,
-                    value_or(c, "pack", 0) != 0,
+                    later(c, "pack", 0) != 0,
                     kChains,
-                    value_or(c, "splits", 1),
+                    later(c, "splits", 1),
                     most_tokens_split(p),
                     attention_record_head + 4 * round_up(p.value_dim, 8)},
       consumers(at(c, kConsumers)), resident(at(c, kResident)), q_stages(1 + at(c, kAhead)),
       stages(at(c, kStages)), pingpong(at(c, kPingpong) != 0), early(at(c, kRescale) == kEarly),
-      halfway(at(c, kHalfway) != 0), persistent(at(c, kPersistent) != 0), swap(value_or(c, "swap", 0) != 0),
-      threads(128 * (1 + consumers)), narrow(is_fp8(p.kv)), promoted(narrow && value_or(c, "promote", 1)),
+      halfway(at(c, kHalfway) != 0), persistent(at(c, kPersistent) != 0), swap(later(c, "swap", 0) != 0),
+      threads(128 * (1 + consumers)), narrow(is_fp8(p.kv)), promoted(narrow && later(c, "promote", 1)),
       slice(kSliceBytes / size_of(p.kv)), depth_steps(ceil_div(p.head_dim * size_of(p.q), 32)),
       q_slices(ceil_div(p.head_dim, slice)), value_slices(ceil_div(p.value_dim, slice)),
       columns(narrow ? round_up(p.value_dim, 16) : slice * value_slices),
@@ -238,6 +235,11 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
 
 int64_t HopperAttentionTiling::row_blocks(const Attention& p) const {
   return ceil_div(p.queries * group, rows);
+}
+
+/// So are Q's packed rows waited for behind the first values.
+int64_t HopperAttention::revision_for(const Attention& p, const Config& config) const {
+  return p.paged() || later(config, "pack", 0) != 0 ? 4 : revision();
 }
 
 std::string HopperAttention::why_not(const Attention& p, const std::string& arch) const {

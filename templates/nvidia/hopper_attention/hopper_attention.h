@@ -75,6 +75,7 @@ class HopperAttention : public AttentionTemplate {
 public:
   std::string name() const override { return "hopper_attention"; }
   int64_t revision() const override { return 3; } // 3: starts while its predecessor ends
+  int64_t revision_for(const Attention&, const Config&) const override; ///< 4: pages are looked up ahead
   std::string why_not(const Attention&, const std::string& arch) const override;
   bool serves_bias() const override { return true; }
   bool serves_pages() const override { return true; }

@@ -51,7 +51,7 @@ private:
   void load(const Source&, Value to, Value full, Value token, Value left);
   void copy(const Source&, Value to, Value full, Value token) const;
   void gather(const Source&, Value to, Value full, Value token, Value left) const;
-  void gather_packed(const Source& q, Value to, Value full) const;
+  void gather_packed(const Source& q, Value to) const; ///< begins: gathered() ends it
   void gather_rows(const Source&, Value to, Value pieces, Value left,
                    const std::function<Value(Value row)>& address) const;
   void gathered(const Source&, Value full) const;
@@ -77,8 +77,12 @@ private:
     Value from, to;
     Value first; ///< key of the block
   };
-  PageBoxes page_boxes(Value first) const;
-  void load_values(const Source&, Value stage, const PageBoxes&, Value cut, Value landing) const;
+  Value look_up_pages(Value first) const;
+  Value look_up_first_pages(const KeyBlocks&) const;
+  PageBoxes page_boxes(Value first, Value ids) const;
+  void load_values(const Source&, Value stage, const PageBoxes&, Value cut) const;
+  void clear_behind_end(const Source&, Value stage, const PageBoxes&, Value cut, Value landing) const;
+  void clear_rows(const Source&, Value stage, Value from, Value end) const;
   void load_boxes(const Source&, Value to, Value full, const PageBoxes&) const;
   void expect(const Source&, Value full, const std::function<void()>& expecting) const;
   void clear(const Source&, Value to, Value from, Value end) const;
@@ -147,6 +151,8 @@ private:
   /// Of values as they come, ahead of those that are transposed.
   Value raw_full(Value stage) const { return barrier(2, stage, 0); }
   Value raw_empty(Value stage) const { return barrier(2, stage, 1); }
+  /// Of values as the producer brings them.
+  Value values_full(Value stage) const { return t.narrow ? raw_full(stage) : value_full(stage); }
   /// Where values in pages come whose last rows are cleared before consumers hear of them.
   Value landed() const { return ir.add(barriers, 16 * t.q_stages + (t.narrow ? 48 : 32) * t.stages); }
   Value key_stage(Value stage) const {

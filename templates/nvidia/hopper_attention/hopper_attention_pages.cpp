@@ -8,20 +8,30 @@
 
 namespace deepgen {
 
-/// Lanes beyond the boxes look up one again.
-HopperAttentionKernel::PageBoxes HopperAttentionKernel::page_boxes(Value first) const {
-  const int64_t count = t.keys / t.box;
-  PageBoxes boxes;
-  boxes.first = first;
-  Value end = ir.divide(ir.add(ir.sub(block.keys(), first), t.box - 1), t.box);
-  boxes.to = ir.min(end, ir.c(count)), boxes.from = ir.c(0);
+/// Lane i: the page of box i of a block of keys. Lanes beyond the boxes look up one again.
+Value HopperAttentionKernel::look_up_pages(Value first) const {
   Value key = ir.add(first, ir.mul(ir.lane(), t.box));
+  if (p.mask == AttentionMask::window) key = ir.max(key, block.first().from);
+  return block.page_of(ir.min(key, ir.sub(block.keys(), ir.c(1))));
+}
+
+/// Of the last block, which comes first; 0 where there is none, as a table may have no entries then.
+Value HopperAttentionKernel::look_up_first_pages(const KeyBlocks& blocks) const {
+  return ir.branch(
+      ir.less(blocks.from, blocks.to), {ir.i32},
+      [&] { return Values{look_up_pages(ir.mul(ir.sub(blocks.to, ir.c(1)), t.keys))}; },
+      [&] { return Values{ir.c(0)}; })[0];
+}
+
+HopperAttentionKernel::PageBoxes HopperAttentionKernel::page_boxes(Value first, Value ids) const {
+  PageBoxes boxes;
+  boxes.first = first, boxes.ids = ids;
+  Value end = ir.divide(ir.add(ir.sub(block.keys(), first), t.box - 1), t.box);
+  boxes.to = ir.min(end, ir.c(t.keys / t.box)), boxes.from = ir.c(0);
   if (p.mask == AttentionMask::window) {
     Value seen = block.first().from;
     boxes.from = ir.min(ir.divide(ir.max(ir.sub(seen, first), ir.c(0)), t.box), boxes.to);
-    key = ir.max(key, seen);
   }
-  boxes.ids = block.page_of(ir.min(key, ir.sub(block.keys(), ir.c(1))));
   return boxes;
 }
 
@@ -60,23 +70,30 @@ void HopperAttentionKernel::load_boxes(const Source& s, Value to, Value full, co
   });
 }
 
-/// Where the entry ends within the block, a page's rows behind the end come with the others: who reads them
-/// does not hear of the block until they are cleared. `landing`: the parity of landed().
-void HopperAttentionKernel::load_values(const Source& s, Value stage, const PageBoxes& boxes, Value cut,
-                                        Value landing) const {
-  Value to = value_stage(stage), full = t.narrow ? raw_full(stage) : value_full(stage);
-  const auto clear_rows = [&](Value from, Value end) {
-    clear(s, to, from, end);
-    if (told_by_lanes(s)) return; // what warps transpose, they load as these were written
-    ir.fence_async();
-    ir.warp_barrier();
-  };
+/// Rows of values that no row sees become zeros.
+void HopperAttentionKernel::clear_rows(const Source& s, Value stage, Value from, Value end) const {
+  clear(s, value_stage(stage), from, end);
+  if (told_by_lanes(s)) return; // what warps transpose, they load as these were written
+  ir.fence_async();
+  ir.warp_barrier();
+}
+
+/// Where the entry ends within the block, a page's rows behind the end come with the others.
+void HopperAttentionKernel::load_values(const Source& s, Value stage, const PageBoxes& boxes,
+                                        Value cut) const {
   if (p.mask == AttentionMask::window)
-    ir.branch(ir.less(ir.c(0), boxes.from), [&] { clear_rows(ir.c(0), ir.mul(boxes.from, t.box)); });
-  load_boxes(s, to, ir.select(cut, landed(), full), boxes);
+    ir.branch(ir.less(ir.c(0), boxes.from),
+              [&] { clear_rows(s, stage, ir.c(0), ir.mul(boxes.from, t.box)); });
+  load_boxes(s, value_stage(stage), ir.select(cut, landed(), values_full(stage)), boxes);
+}
+
+/// Who reads them does not hear of the block until they are cleared. `landing`: the parity of landed().
+void HopperAttentionKernel::clear_behind_end(const Source& s, Value stage, const PageBoxes& boxes, Value cut,
+                                             Value landing) const {
   ir.branch(cut, [&] {
     ir.wait(landed(), landing);
-    clear_rows(ir.sub(block.keys(), boxes.first), ir.c(t.keys));
+    clear_rows(s, stage, ir.sub(block.keys(), boxes.first), ir.c(t.keys));
+    Value full = values_full(stage);
     told_by_lanes(s) ? ir.arrive(full) : once([&] { ir.arrive(full); });
   });
 }

@@ -29,12 +29,19 @@ Values HopperAttentionKernel::fill(mlir::ValueRange carried) {
   const KeyBlocks blocks = key_blocks();
   const RingPlace of_q{carried[0], carried[1]};
   Value cut = p.paged() ? is_cut(blocks) : nullptr;
-  const Values ring = ir.rolled_loop(
-      ir.c(0), ir.sub(blocks.to, blocks.from), 1, carried.slice(2, 2), [&](Value i, mlir::ValueRange at) {
+  Values start(carried.slice(2, 2));
+  if (p.paged()) start.push_back(look_up_first_pages(blocks));
+  const Values ring =
+      ir.rolled_loop(ir.c(0), ir.sub(blocks.to, blocks.from), 1, start, [&](Value i, mlir::ValueRange at) {
         const RingPlace place{at[0], at[1]};
-        Value first = ir.mul(ir.sub(ir.sub(blocks.to, i), ir.c(1)), t.keys),
+        Value number = ir.sub(ir.sub(blocks.to, i), ir.c(1)), first = ir.mul(number, t.keys),
               left = ir.sub(block.keys(), first), free = ir.bit_xor(place.parity, 1);
-        const PageBoxes boxes = p.paged() ? page_boxes(first) : PageBoxes(); // looked up during the wait
+        Values going_on;
+        PageBoxes boxes;
+        if (p.paged()) { // pages of the next block are on their way while this one's are used
+          boxes = page_boxes(first, at[2]);
+          going_on = {look_up_pages(ir.mul(ir.max(ir.sub(number, ir.c(1)), blocks.from), t.keys))};
+        }
         ir.wait(key_empty(place.stage), free);
         if (p.paged())
           load_boxes(key, key_stage(place.stage), key_full(place.stage), boxes);
@@ -43,18 +50,21 @@ Values HopperAttentionKernel::fill(mlir::ValueRange carried) {
         ir.branch(ir.less(i, 1), [&] {
           ir.wait(q_empty(of_q.stage), ir.bit_xor(of_q.parity, 1));
           if (t.pack)
-            gather_packed(q, q_stage(of_q.stage), q_full(of_q.stage));
+            gather_packed(q, q_stage(of_q.stage));
           else
             load(q, q_stage(of_q.stage), q_full(of_q.stage), block.begin(), block.rows_left());
         });
         ir.wait(t.narrow ? raw_empty(place.stage) : value_empty(place.stage), free);
+        Value ends = p.paged() ? ir.both(cut, ir.less(i, 1)) : nullptr;
         if (p.paged())
-          load_values(value, place.stage, boxes, ir.both(cut, ir.less(i, 1)), carried[4]);
+          load_values(value, place.stage, boxes, ends);
         else
-          load(value, value_stage(place.stage), t.narrow ? raw_full(place.stage) : value_full(place.stage),
-               first, left);
+          load(value, value_stage(place.stage), values_full(place.stage), first, left);
+        if (t.pack) ir.branch(ir.less(i, 1), [&] { gathered(q, q_full(of_q.stage)); });
+        if (p.paged()) clear_behind_end(value, place.stage, boxes, ends, carried[4]);
         const RingPlace after = next(place);
-        return Values{after.stage, after.parity};
+        going_on.insert(going_on.begin(), {after.stage, after.parity});
+        return going_on;
       });
   Values after = places(after_q(of_q, blocks), {ring[0], ring[1]});
   if (p.paged()) after.push_back(ir.bit_xor(carried[4], ir.select(cut, ir.c(1), ir.c(0))));
@@ -95,14 +105,13 @@ void HopperAttentionKernel::gather(const Source& s, Value to, Value full, Value 
 
 /// Packed, rows of the tile are of several heads, of which a token's follow each other. Few are brought, as
 /// calls that are packed have few; the others become zeros, so that no row depends on what was there before.
-void HopperAttentionKernel::gather_packed(const Source& q, Value to, Value full) const {
+void HopperAttentionKernel::gather_packed(const Source& q, Value to) const {
   Value left = ir.min(block.rows_left(), ir.c(q.rows));
   gather_rows(q, to, ir.mul(left, 8 * q.slices), left, [&](Value in_block) {
     const AttentionBlock::Row row = block.row(in_block);
     return block.address("q", q.type, row.token, row.head);
   });
   clear(q, to, left, ir.c(q.rows));
-  gathered(q, full);
 }
 
 /// In pieces of 16 bytes, to where TMA puts them: of rows from `left` on zeros.
