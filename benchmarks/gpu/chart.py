@@ -11,11 +11,11 @@ import sys
 from xml.sax.saxutils import escape
 
 HERE = pathlib.Path(__file__).resolve().parent
-RESULTS = HERE / "results/h200_fabric" # the tuning that the pages show
+RESULTS = HERE / "results/h200_balanced" # the tuning that the pages show
 README = HERE.parents[1] / "README.md"
 PICTURE = HERE.parents[1] / "docs/images/suite.svg"
 
-REGIMES = [("", "sustained", "calls go on and on: what tuning is for"),
+REGIMES = [("", "sustained", "calls go on and on"),
            ("burst_", "bursts", "1 ms of calls, then a pause: full clock"),
            ("serial_", "serial", "each launch waits for the one before")]
 LEFT, PANEL, GAP, TOP, ROW, BOTTOM = 304, 208, 34, 112, 16, 62
