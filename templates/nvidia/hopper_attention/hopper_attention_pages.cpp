@@ -90,10 +90,10 @@ void HopperAttentionKernel::load_values(const Source& s, Value stage, const Page
 /// Who reads them does not hear of the block until they are cleared. `landing`: the parity of landed().
 void HopperAttentionKernel::clear_behind_end(const Source& s, Value stage, const PageBoxes& boxes, Value cut,
                                              Value landing) const {
+  Value full = values_full(stage);
   ir.branch(cut, [&] {
     ir.wait(landed(), landing);
     clear_rows(s, stage, ir.sub(block.keys(), boxes.first), ir.c(t.keys));
-    Value full = values_full(stage);
     told_by_lanes(s) ? ir.arrive(full) : once([&] { ir.arrive(full); });
   });
 }
