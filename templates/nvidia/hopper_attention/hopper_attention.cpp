@@ -237,9 +237,9 @@ int64_t HopperAttentionTiling::row_blocks(const Attention& p) const {
   return ceil_div(p.queries * group, rows);
 }
 
-/// So are Q's packed rows waited for behind the first values.
+/// Or Q's packed rows are waited for behind the first values.
 int64_t HopperAttention::revision_for(const Attention& p, const Config& config) const {
-  return p.paged() || later(config, "pack", 0) != 0 ? 4 : revision();
+  return p.paged() || (!p.varlen && later(config, "pack", 0) != 0) ? 4 : revision();
 }
 
 std::string HopperAttention::why_not(const Attention& p, const std::string& arch) const {

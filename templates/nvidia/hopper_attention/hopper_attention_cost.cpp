@@ -39,10 +39,16 @@ constexpr double kBeside = 0.3; ///< of the shorter one of computing and memory,
 /// Of the shorter one of products and softmax, by consumers of a multiprocessor: what the other does not
 /// hide. Of 11 configs at dimension 64 on an H100. Two in turn hide all that is much shorter.
 constexpr double kOpen[] = {1.1, 1, 0.7, 0.6}, kInTurn[] = {1.1, 0.1, 0.5, 0.55};
-constexpr double kTwoAlike = 0.8;   ///< more of two in turn, where both take as long
-constexpr double kMemory = 0.85;    ///< of the bandwidth
-constexpr double kLaunch = 3e-6;    ///< seconds
-constexpr double kLeastHertz = 1e9; ///< of a device that does not tell
+constexpr double kTwoAlike = 0.8; ///< more of two in turn, where both take as long
+constexpr double kMemory = 0.85;  ///< of the bandwidth
+// Swapped, by 22 searches of decoding on an H200 (benchmarks/gpu/results/h200_attention_ahead).
+constexpr double kSwappedMemory = 0.93; ///< of the bandwidth
+constexpr double kSwappedBeside = 0.1;  ///< as kBeside
+constexpr double kSwappedStart = 1000;  ///< clocks
+constexpr double kCombine = 1.5e-6;     ///< seconds of the launch that adds up splits
+constexpr double kPart = 16e-9;         ///< more of them, for each split
+constexpr double kLaunch = 3e-6;        ///< seconds
+constexpr double kLeastHertz = 1e9;     ///< of a device that does not tell
 
 struct Estimate {
   const Attention& p;
@@ -113,13 +119,14 @@ struct Estimate {
     return own + kMasked * (causal() ? end : 1);
   }
 
-  /// Of the time of memory: swapped, blocks are to have enough keys and values under way beside those that
-  /// they work on. (Others are not estimated by it, as their constants were set without.)
-  double starved(double waves) const {
+  /// Of the time of memory: swapped, all blocks that run at a time are to have enough keys and values under
+  /// way beside those that they work on. (Others are not estimated by it, as their constants were set
+  /// without.)
+  double starved(double blocks, double cores) const {
     if (!t.swap) return 1;
-    const double blocks = std::min(double(t.resident), std::ceil(waves));
+    const double running = std::min(blocks, cores * double(t.resident));
     const double stages = std::max(0.5, double(t.stages - 1));
-    return std::max(1.0, kUnderWay / (blocks * stages * double(t.key_bytes + t.value_bytes)));
+    return std::max(1.0, cores * kUnderWay / (running * stages * double(t.key_bytes + t.value_bytes)));
   }
 
   double seconds() const {
@@ -129,15 +136,16 @@ struct Estimate {
     // Rows of different lengths even out; of equal ones the last wave takes as long as any.
     const double each = causal() ? std::max(1.0, waves + 0.5) : std::ceil(waves);
     const bool covered = waves > double(t.resident) && (t.persistent || t.resident > 1);
-    double ends = kStart + kStore;
+    double ends = (t.swap ? kSwappedStart : kStart) + kStore;
     if (t.pack) // rows that there are
       ends += kCopy / 512 * double(std::min(t.rows, p.at_queries * t.group) * t.depth_steps * 32);
     ends *= !covered ? 1 : t.q_stages > 1 ? kAhead : kHidden;
     const double clocks = each * (ends + key_blocks() * key_block());
-    const double combine = t.splits > 1 ? mma_combine_seconds : 0;
-    const double memory = starved(waves) * (p.bytes() + t.part_bytes(p)) /
-                          (kMemory * double(std::max<int64_t>(1, d.memory_bandwidth)));
-    return kLaunch + combine + std::max(clocks / hertz, memory) + kBeside * std::min(clocks / hertz, memory);
+    const double combine = t.splits > 1 ? kCombine + kPart * double(t.splits) : 0;
+    const double share = t.swap ? kSwappedMemory : kMemory, beside = t.swap ? kSwappedBeside : kBeside;
+    const double memory = starved(blocks, cores) * (p.bytes() + t.part_bytes(p)) /
+                          (share * double(std::max<int64_t>(1, d.memory_bandwidth)));
+    return kLaunch + combine + std::max(clocks / hertz, memory) + beside * std::min(clocks / hertz, memory);
   }
 };
 

@@ -52,6 +52,8 @@ private:
   void copy(const Source&, Value to, Value full, Value token) const;
   void gather(const Source&, Value to, Value full, Value token, Value left) const;
   void gather_packed(const Source& q, Value to) const; ///< begins: gathered() ends it
+  /// Packed rows of Q are waited for when the first values are on their way, where lanes copy none of these.
+  bool behind_values() const { return t.pack && (p.paged() || !p.varlen); }
   void gather_rows(const Source&, Value to, Value pieces, Value left,
                    const std::function<Value(Value row)>& address) const;
   void gathered(const Source&, Value full) const;

@@ -49,10 +49,10 @@ Values HopperAttentionKernel::fill(mlir::ValueRange carried) {
           load(key, key_stage(place.stage), key_full(place.stage), first, left);
         ir.branch(ir.less(i, 1), [&] {
           ir.wait(q_empty(of_q.stage), ir.bit_xor(of_q.parity, 1));
-          if (t.pack)
-            gather_packed(q, q_stage(of_q.stage));
-          else
-            load(q, q_stage(of_q.stage), q_full(of_q.stage), block.begin(), block.rows_left());
+          if (!t.pack)
+            return load(q, q_stage(of_q.stage), q_full(of_q.stage), block.begin(), block.rows_left());
+          gather_packed(q, q_stage(of_q.stage));
+          if (!behind_values()) gathered(q, q_full(of_q.stage));
         });
         ir.wait(t.narrow ? raw_empty(place.stage) : value_empty(place.stage), free);
         Value ends = p.paged() ? ir.both(cut, ir.less(i, 1)) : nullptr;
@@ -60,7 +60,7 @@ Values HopperAttentionKernel::fill(mlir::ValueRange carried) {
           load_values(value, place.stage, boxes, ends);
         else
           load(value, value_stage(place.stage), values_full(place.stage), first, left);
-        if (t.pack) ir.branch(ir.less(i, 1), [&] { gathered(q, q_full(of_q.stage)); });
+        if (behind_values()) ir.branch(ir.less(i, 1), [&] { gathered(q, q_full(of_q.stage)); });
         if (p.paged()) clear_behind_end(value, place.stage, boxes, ends, carried[4]);
         const RingPlace after = next(place);
         going_on.insert(going_on.begin(), {after.stage, after.parity});
