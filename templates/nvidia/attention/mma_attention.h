@@ -31,9 +31,6 @@ struct MmaAttentionTiling : AttentionTile {
   int64_t column_tiles() const { return columns / 8; }
 };
 
-/// Of the launch that adds up parts of a row, for estimates: set by hand.
-inline constexpr double mma_combine_seconds = 2e-6;
-
 /// What a tile in shared memory is of.
 inline Type multiplied_as(Type t) { return t == Type::e4m3 ? Type::f16 : t; }
 

@@ -28,6 +28,7 @@ constexpr double kNotHidden = 0.35; ///< of what is not the longest part
 constexpr double kByElements = 12;  ///< clocks for 32 pieces that are copied element by element
 constexpr double kMemory = 0.9;     ///< of the bandwidth
 constexpr double kLaunch = 3e-6;    ///< seconds
+constexpr double kCombine = 2e-6;   ///< more of them, for the launch that adds up parts of rows
 constexpr double kLeastHertz = 1e9; ///< of a device that does not tell
 
 struct Estimate {
@@ -76,7 +77,7 @@ struct Estimate {
     const double clocks = block * std::max(1.0, each / together);
     const double bytes = p.bytes() + t.part_bytes(p);
     const double memory = bytes / (kMemory * double(d.memory_bandwidth)),
-                 combine = t.splits > 1 ? mma_combine_seconds : 0;
+                 combine = t.splits > 1 ? kCombine : 0;
     const double risk = t.registers > kSurelyFit ? kMaySpill : 1;
     return (kLaunch + combine + std::max(clocks / hertz, memory) +
             kNotHidden * std::min(clocks / hertz, memory)) *

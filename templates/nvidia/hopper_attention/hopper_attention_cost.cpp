@@ -2,7 +2,6 @@
 // is fitted: the search needs the order of configs only.
 #include "templates/core/seen_keys.h"
 #include "templates/core/sizes.h"
-#include "templates/nvidia/attention/mma_attention.h"
 #include "templates/nvidia/hopper_attention/hopper_attention.h"
 
 #include <algorithm>
