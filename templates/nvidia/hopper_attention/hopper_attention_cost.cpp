@@ -40,7 +40,7 @@ constexpr double kBeside = 0.3; ///< of the shorter one of computing and memory,
 constexpr double kOpen[] = {1.1, 1, 0.7, 0.6}, kInTurn[] = {1.1, 0.1, 0.5, 0.55};
 constexpr double kTwoAlike = 0.8; ///< more of two in turn, where both take as long
 constexpr double kMemory = 0.85;  ///< of the bandwidth
-// Swapped, by 22 searches of decoding on an H200 (benchmarks/gpu/results/h200_attention_ahead).
+// Swapped, by searches of decoding on an H200 (benchmarks/gpu/results/h200_attention_ahead).
 constexpr double kSwappedMemory = 0.93; ///< of the bandwidth
 constexpr double kSwappedBeside = 0.1;  ///< as kBeside
 constexpr double kSwappedStart = 1000;  ///< clocks
