@@ -78,11 +78,16 @@ public:
     for (size_t k = 0; k < kernels.size(); ++k)
       if (!dominated(k)) order_.push_back(k);
     std::sort(order_.begin(), order_.end(), [&](size_t x, size_t y) { return preferred(x, y); });
+    for (size_t k : order_) {
+      regrets_.emplace_back();
+      for (size_t i = 0; i < weights.size(); ++i) regrets_.back().push_back(regret(k, i));
+    }
     // What the kernels from each place of the order on could still bring.
     rest_.assign(order_.size() + 1, std::vector<double>(weights.size(), kNever));
     for (size_t place = order_.size(); place-- > 0;)
       for (size_t i = 0; i < weights.size(); ++i)
-        rest_[place][i] = std::min(rest_[place + 1][i], regret(order_[place], i));
+        rest_[place][i] = std::min(rest_[place + 1][i], regrets_[place][i]);
+    gains_.reserve(order_.size());
   }
 
   double regret(size_t kernel, size_t point) const {
@@ -151,10 +156,12 @@ private:
   const std::vector<double>& weights_;
   const CrossoverRules& rules_;
   double sum_;
-  double noise_of_mean_;                  ///< of the mean over the points, whose noises are independent
-  std::vector<double> best_;              ///< seconds, at each point
-  std::vector<size_t> order_;             ///< kernels that no other one replaces, the preferred first
-  std::vector<std::vector<double>> rest_; ///< least regrets, from each place of the order on
+  double noise_of_mean_;                     ///< of the mean over the points, whose noises are independent
+  std::vector<double> best_;                 ///< seconds, at each point
+  std::vector<size_t> order_;                ///< kernels that no other one replaces, the preferred first
+  std::vector<std::vector<double>> regrets_; ///< of each place of the order, at each point
+  std::vector<std::vector<double>> rest_;    ///< least regrets, from each place of the order on
+  std::vector<double> gains_;                ///< bound_of()'s, which a search calls millions of times
   std::vector<size_t> found_;
   Quality quality_;
   std::optional<Quality> smaller_; ///< of the smaller set that was taken
@@ -209,7 +216,7 @@ private:
 
   /// What `more` of the kernels from the place of the order on cannot exceed: not all of them together, and
   /// not the sum of what the best of them gain each by itself.
-  Quality bound_of(const std::vector<double>& regrets, size_t place, size_t more) const {
+  Quality bound_of(const std::vector<double>& regrets, size_t place, size_t more) {
     std::vector<double> with_rest = regrets;
     double now = 0;
     for (size_t i = 0; i < regrets.size(); ++i) {
@@ -217,18 +224,20 @@ private:
       if (weights_[i] > 0) now += weights_[i] * regrets[i];
     }
     Quality bound = quality_of(with_rest);
-    if (!std::isfinite(now)) return bound;
-    std::vector<double> gains;
+    if (!std::isfinite(now) || !may_be_taken(bound)) return bound;
+    gains_.clear();
     for (size_t k = place; k < order_.size(); ++k) {
-      gains.push_back(0);
+      const std::vector<double>& of_k = regrets_[k];
+      double gain = 0;
       for (size_t i = 0; i < regrets.size(); ++i)
-        if (weights_[i] > 0) gains.back() += weights_[i] * std::max(0.0, regrets[i] - regret(order_[k], i));
+        if (weights_[i] > 0) gain += weights_[i] * std::max(0.0, regrets[i] - of_k[i]);
+      gains_.push_back(gain);
     }
-    const auto end = gains.begin() + std::ptrdiff_t(std::min(more, gains.size()));
-    std::partial_sort(gains.begin(), end, gains.end(), std::greater<>());
+    const auto end = gains_.begin() + std::ptrdiff_t(std::min(more, gains_.size()));
+    std::partial_sort(gains_.begin(), end, gains_.end(), std::greater<>());
     constexpr double kRounding = 1e-12;
     bound.regret =
-        std::max(bound.regret, (now - std::accumulate(gains.begin(), end, 0.0)) / sum_ - kRounding);
+        std::max(bound.regret, (now - std::accumulate(gains_.begin(), end, 0.0)) / sum_ - kRounding);
     return bound;
   }
 
@@ -246,7 +255,7 @@ private:
     if (order_.size() - place < count - chosen.size()) return;
     if (!may_be_taken(bound_of(regrets, place, count - chosen.size()))) return;
     std::vector<double> with = regrets;
-    for (size_t i = 0; i < with.size(); ++i) with[i] = std::min(with[i], regret(order_[place], i));
+    for (size_t i = 0; i < with.size(); ++i) with[i] = std::min(with[i], regrets_[place][i]);
     chosen.push_back(order_[place]);
     extend(chosen, place + 1, count, with);
     chosen.pop_back();

@@ -227,10 +227,11 @@ const Rule<Index, Point> kRules[] = {
      [](const Point& x) { return "xcds=" + text(x.t.xcds) + " for a grid of " + text(x.grid()); }},
 };
 
-std::string broken(const Gemm& p, const Device& device, const Config& config, size_t assigned) {
+/// What `asked` says of the config.
+template <typename Ask>
+auto broken(const Gemm& p, const Device& device, const Config& config, const Ask& asked) {
   const MatrixTiling t(p, device.arch, config);
-  const Point point{p, device, t, *find_amd(device.arch)};
-  return first_broken(kRules, point, assigned);
+  return asked(Point{p, device, t, *find_amd(device.arch)});
 }
 
 } // namespace
@@ -328,14 +329,12 @@ std::vector<Parameter> AmdMatrix::parameters(const Gemm& p, const Device& device
 }
 
 std::string AmdMatrix::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
-  return broken(p, device, config, kParameters);
+  return broken(p, device, config, [](const Point& point) { return first_broken(kRules, point); });
 }
 
 bool AmdMatrix::dead_end(const Gemm& p, const Device& device, const Config& config, size_t assigned) const {
-  Config filled;
-  for (size_t i = 0; i < kParameters; ++i)
-    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kSmallest[i]);
-  return !broken(p, device, filled, assigned).empty();
+  return broken(p, device, filled<kNames, kSmallest>(config, assigned),
+                [&](const Point& point) { return breaks_any(kRules, point, assigned); });
 }
 
 namespace {

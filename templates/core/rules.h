@@ -26,6 +26,14 @@ std::string first_broken(const Rules& rules, const Point& point, size_t assigned
   return "";
 }
 
+/// Whether there is one: words take an enumeration as long as all that it asks for.
+template <typename Rules, typename Point>
+bool breaks_any(const Rules& rules, const Point& point, size_t assigned) {
+  for (const auto& rule : rules)
+    if (size_t(rule.after) < assigned && rule.broken(point)) return true;
+  return false;
+}
+
 /// Whether one is broken that the last of the `assigned` parameters decides. As quick as an enumeration
 /// needs: the others were asked when their parameters came.
 template <typename Rules, typename Point>

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,6 +34,20 @@ inline bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
     if (key.size() == name.size() && std::memcmp(key.data(), name.data(), name.size()) == 0) return value;
   }
   return config[std::string(name)];
+}
+
+/// The first `assigned` values of a config, and `rest` for the parameters behind: for rules that are asked
+/// before all values are known. A thread has one of each template, as an enumeration asks for millions.
+template <const auto& names, const auto& rest>
+const Config& filled(const Config& config, size_t assigned) {
+  thread_local Config all = [] {
+    Config made;
+    for (size_t i = 0; i < std::size(rest); ++i) made.values.emplace_back(names[i], rest[i]);
+    return made;
+  }();
+  for (size_t i = 0; i < std::size(rest); ++i)
+    all.values[i].second = i < assigned ? value_at(config, i, names[i]) : rest[i];
+  return all;
 }
 
 /// A parameter that not all of a template's configs have beside the first `required`, which all have: configs
@@ -100,6 +116,22 @@ inline Gemm for_rules(const Gemm& p) {
   if (p.groups) out.m = std::min(p.m, 2 * out.m);
   return out;
 }
+
+/// A problem with groups as `of_groups` has it, any other one itself: a copy would take an enumeration, which
+/// asks for millions, a tenth of its time.
+class Ungrouped {
+public:
+  explicit Ungrouped(
+      const Gemm& p, Gemm (*of_groups)(const Gemm&) = [](const Gemm& whole) { return whole.as_batch(); })
+      : made_(p.groups ? std::optional(of_groups(p)) : std::nullopt), problem_(made_ ? *made_ : p) {}
+  Ungrouped(const Ungrouped&) = delete;
+  Ungrouped& operator=(const Ungrouped&) = delete;
+  const Gemm& problem() const { return problem_; }
+
+private:
+  const std::optional<Gemm> made_;
+  const Gemm& problem_;
+};
 
 /// The same with M and as many groups, few of which have a tile of `rows` rows: to verify a config on.
 inline void shrink_groups(Gemm& p, int64_t rows) {

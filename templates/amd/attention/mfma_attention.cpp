@@ -179,11 +179,8 @@ std::string MfmaAttention::why_illegal(const Attention& p, const Device& device,
 bool MfmaAttention::dead_end(const Attention& p, const Device& device, const Config& config,
                              size_t assigned) const {
   static constexpr int64_t kFirst[] = {16, 1, 32, 1, 0, 1, 1};
-  Config filled;
-  for (size_t i = 0; i < kParameters; ++i)
-    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kFirst[i]);
-  const MfmaAttentionTiling t(p, device.arch, filled);
-  return !first_broken(kRules, Point{p, device, t}, assigned).empty();
+  const MfmaAttentionTiling t(p, device.arch, filled<kNames, kFirst>(config, assigned));
+  return breaks_any(kRules, Point{p, device, t}, assigned);
 }
 
 /// The same code.

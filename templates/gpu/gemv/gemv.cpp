@@ -13,17 +13,27 @@
 namespace deepgen {
 namespace {
 
-constexpr const char* kForm = "form";
-constexpr const char* kVec = "vec";
-constexpr const char* kWidth = "width";
-constexpr const char* kRowWarps = "rwarps";
-constexpr const char* kKWarps = "kwarps";
-constexpr const char* kUnroll = "unroll";
-constexpr const char* kSplits = "splits";
-constexpr const char* kHint = "hint";
-constexpr const char* kPipeline = "pipe";
-constexpr const char* kDependent = "pdl";
-constexpr const char* kVectors = "vectors"; ///< only of a range of M
+enum Index {
+  kForm,
+  kVec,
+  kWidth,
+  kRowWarps,
+  kKWarps,
+  kUnroll,
+  kSplits,
+  kHint,
+  kPipeline,
+  kDependent,
+  kVectors, ///< only of a range of M
+  kParameters
+};
+constexpr std::string_view kNames[] = {"form",   "vec",  "width", "rwarps", "kwarps", "unroll",
+                                       "splits", "hint", "pipe",  "pdl",    "vectors"};
+constexpr int64_t kFirst[] = {0, 16, 64, 1, 1, 1, 1, 0, 0, 0, 1};
+
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
+  return value_at(config, size_t(i), kNames[i]);
+}
 
 /// Whether mma.sync multiplies these operands straight from registers as they were loaded. Elements of 8 bits
 /// that are not consecutive along K would first have to be transposed byte by byte.
@@ -45,13 +55,8 @@ int64_t dense_alignment(const Gemm& p, bool of_b) {
 
 /// What does not depend on a config.
 GemvTiling bare(const Gemm& p) {
-  Config c;
-  for (const char* name : {kForm, kHint, kPipeline, kDependent}) c.set(name, 0);
-  for (const char* name : {kRowWarps, kKWarps, kUnroll, kSplits}) c.set(name, 1);
-  if (p.gate) c.set(kRowWarps, 2);
-  if (p.ranged(Size::m)) c.set(kVectors, 1);
-  c.set(kVec, 16);
-  c.set(kWidth, 64);
+  Config c = filled<kNames, kFirst>({}, 0);
+  if (p.gate) c.values[kRowWarps].second = 2;
   return GemvTiling(p, c);
 }
 
@@ -84,38 +89,35 @@ struct GemvPoint {
   int64_t most_registers() const { return std::min<int64_t>(168, limits.registers / t.threads); }
 };
 
-/// Spaces are small, and no rule is asked before all parameters are known.
-enum Index { kAll };
-
 const Rule<Index, GemvPoint> kRules[] = {
-    {kAll, [](const GemvPoint& x) { return x.t.vec < x.t.size || x.t.vec > 16; },
+    {kVec, [](const GemvPoint& x) { return x.t.vec < x.t.size || x.t.vec > 16; },
      [](const GemvPoint& x) {
        return "vec=" + text(x.t.vec) + " is not between an element of " + text(x.t.size) + " and 16 bytes";
      }},
-    {kAll, [](const GemvPoint& x) { return x.t.vec > x.weights_align(); },
+    {kVec, [](const GemvPoint& x) { return x.t.vec > x.weights_align(); },
      [](const GemvPoint& x) {
        return "vec=" + text(x.t.vec) + " exceeds the alignment of W's dense rows, " +
               text(x.weights_align()) + " bytes";
      }},
-    {kAll, [](const GemvPoint& x) { return x.t.vector_align() > x.vectors_align(); },
+    {kVec, [](const GemvPoint& x) { return x.t.vector_align() > x.vectors_align(); },
      [](const GemvPoint& x) {
        return "loads of " + text(x.t.vector_align()) +
               " bytes exceed the alignment of the vectors' dense rows, " + text(x.vectors_align()) + " bytes";
      }},
-    {kAll, [](const GemvPoint& x) { return x.p.ranged(Size::m) && x.p.m > 16; },
+    {kForm, [](const GemvPoint& x) { return x.p.ranged(Size::m) && x.p.m > 16; },
      [](const GemvPoint& x) { return "gemv is for M of at most 16, not " + text(x.p.m); }},
-    {kAll,
+    {kVectors,
      [](const GemvPoint& x) { return x.p.ranged(Size::m) && x.t.vectors > 1 && x.t.vectors / 2 >= x.p.m; },
      [](const GemvPoint& x) { return "half of vectors=" + text(x.t.vectors) + " covers M"; }},
-    {kAll, [](const GemvPoint& x) { return x.t.mma && !x.why_no_mma().empty(); },
+    {kForm, [](const GemvPoint& x) { return x.t.mma && !x.why_no_mma().empty(); },
      [](const GemvPoint& x) { return x.why_no_mma(); }},
-    {kAll, [](const GemvPoint& x) { return x.t.mma && x.t.k_major && x.t.vec < 8; },
+    {kVec, [](const GemvPoint& x) { return x.t.mma && x.t.k_major && x.t.vec < 8; },
      [](const GemvPoint& x) {
        return "form=1 (mma) needs loads of two registers, not vec=" + text(x.t.vec);
      }},
-    {kAll, [](const GemvPoint& x) { return x.t.mma && !x.t.k_major && x.t.vec < 2 * x.t.size; },
+    {kVec, [](const GemvPoint& x) { return x.t.mma && !x.t.k_major && x.t.vec < 2 * x.t.size; },
      [](const GemvPoint&) { return std::string("form=1 (mma) needs two rows of W in a load"); }},
-    {kAll,
+    {kWidth,
      [](const GemvPoint& x) {
        return x.t.width < x.least_width() || x.t.width > x.most_width() || x.t.width % x.width_unit() ||
               (x.t.width / x.width_unit() & (x.t.width / x.width_unit() - 1));
@@ -124,39 +126,39 @@ const Rule<Index, GemvPoint> kRules[] = {
        return "width=" + text(x.t.width) + " is not a power of two times " + text(x.width_unit()) + " from " +
               text(x.least_width()) + " to " + text(x.most_width());
      }},
-    {kAll, [](const GemvPoint& x) { return x.t.dependent && x.device.compute_capability() < 90; },
+    {kDependent, [](const GemvPoint& x) { return x.t.dependent && x.device.compute_capability() < 90; },
      [](const GemvPoint&) { return std::string("programmatic dependent launch needs sm_90"); }},
-    {kAll, [](const GemvPoint& x) { return x.warps() > 16; },
+    {kKWarps, [](const GemvPoint& x) { return x.warps() > 16; },
      [](const GemvPoint& x) { return "rwarps*kwarps=" + text(x.warps()) + " exceeds 16 warps of a block"; }},
-    {kAll,
+    {kUnroll,
      [](const GemvPoint& x) { return x.warps() == 1 && (x.steps() > 1 || x.blocks() >= 2 * x.device.cores); },
      [](const GemvPoint&) {
        return std::string("one warp of a block leaves most of a multiprocessor idle");
      }},
-    {kAll,
+    {kWidth,
      [](const GemvPoint& x) { return x.t.k_major && !x.t.mma && x.t.width > 1 && x.t.width / 2 >= x.t.rows; },
      [](const GemvPoint& x) { return "half of width=" + text(x.t.width) + " covers all rows"; }},
-    {kAll, [](const GemvPoint& x) { return x.t.row_warps % x.t.weights != 0; },
+    {kRowWarps, [](const GemvPoint& x) { return x.t.row_warps % x.t.weights != 0; },
      [](const GemvPoint&) {
        return std::string("a gate needs as many rwarps for one weight as for the other");
      }},
-    {kAll,
+    {kRowWarps,
      [](const GemvPoint& x) { return x.t.row_warps > x.t.weights && x.t.block_outputs / 2 >= x.t.rows; },
      [](const GemvPoint& x) { return "half of rwarps=" + text(x.t.row_warps) + " covers all rows"; }},
-    {kAll, [](const GemvPoint& x) { return x.t.unroll > 1 && x.t.k_step / 2 >= x.t.k; },
+    {kUnroll, [](const GemvPoint& x) { return x.t.unroll > 1 && x.t.k_step / 2 >= x.t.k; },
      [](const GemvPoint& x) { return "half of unroll=" + text(x.t.unroll) + " covers K"; }},
-    {kAll, [](const GemvPoint& x) { return x.t.workers > 1 && x.t.workers > x.steps(); },
+    {kSplits, [](const GemvPoint& x) { return x.t.workers > 1 && x.t.workers > x.steps(); },
      [](const GemvPoint& x) {
        return "kwarps*splits=" + text(x.t.workers) + " warps share " + text(x.steps()) + " steps of K";
      }},
-    {kAll, [](const GemvPoint& x) { return x.t.pipeline && x.t.k / x.t.k_step <= x.t.workers; },
+    {kPipeline, [](const GemvPoint& x) { return x.t.pipeline && x.t.k / x.t.k_step <= x.t.workers; },
      [](const GemvPoint&) { return std::string("pipe=1 needs more than one step of K for a warp"); }},
-    {kAll, [](const GemvPoint& x) { return x.t.splits > 1 && x.blocks() >= 2 * x.device.cores; },
+    {kSplits, [](const GemvPoint& x) { return x.t.splits > 1 && x.blocks() >= 2 * x.device.cores; },
      [](const GemvPoint& x) {
        return "splits=" + text(x.t.splits) + " although " + text(x.blocks()) +
               " blocks fill the device twice";
      }},
-    {kAll,
+    {kSplits,
      [](const GemvPoint& x) {
        return x.t.row_warps > x.t.weights && x.blocks() * x.t.splits < x.device.cores;
      },
@@ -164,27 +166,27 @@ const Rule<Index, GemvPoint> kRules[] = {
        return "rwarps=" + text(x.t.row_warps) + " although " + text(x.blocks() * x.t.splits) +
               " blocks do not fill the device";
      }},
-    {kAll, [](const GemvPoint& x) { return x.t.threads % x.limits.wave != 0; },
+    {kKWarps, [](const GemvPoint& x) { return x.t.threads % x.limits.wave != 0; },
      [](const GemvPoint& x) {
        return text(x.t.threads) + " threads are no whole waves of " + text(x.limits.wave);
      }},
-    {kAll, [](const GemvPoint& x) { return x.t.registers() > x.most_registers(); },
+    {kVectors, [](const GemvPoint& x) { return x.t.registers() > x.most_registers(); },
      [](const GemvPoint& x) {
        return "about " + text(x.t.registers()) + " registers a thread exceed the " +
               text(x.most_registers()) + " of " + text(x.t.threads) + " threads";
      }},
-    {kAll, [](const GemvPoint& x) { return x.t.shared_bytes() > x.device.shared_block; },
+    {kVectors, [](const GemvPoint& x) { return x.t.shared_bytes() > x.device.shared_block; },
      [](const GemvPoint& x) {
        return text(x.t.shared_bytes()) + " bytes of shared memory exceed the device's " +
               text(x.device.shared_block);
      }},
     // Rules that only save time.
-    {kAll,
+    {kPipeline,
      [](const GemvPoint& x) {
        return x.t.loads() * x.t.vec * (x.t.pipeline ? 2 : 1) < 32 && x.t.k > x.t.k_step;
      },
      [](const GemvPoint&) { return std::string("less than 32 bytes of a lane in flight"); }},
-    {kAll,
+    {kVectors,
      [](const GemvPoint& x) {
        return !x.t.mma && x.t.vec < x.weights_align() && 2 * x.t.elements * x.t.vectors <= 64;
      },
@@ -192,11 +194,11 @@ const Rule<Index, GemvPoint> kRules[] = {
        return "vec=" + text(x.t.vec) + " although W is aligned to " + text(x.weights_align()) +
               " bytes and few registers hold the sums";
      }},
-    {kAll, [](const GemvPoint& x) { return x.t.loads() > 16; },
+    {kUnroll, [](const GemvPoint& x) { return x.t.loads() > 16; },
      [](const GemvPoint& x) {
        return text(x.t.loads()) + " loads of one lane in flight: more than 16 do not pay";
      }},
-    {kAll,
+    {kVectors,
      [](const GemvPoint& x) {
        return !x.t.mma && x.t.size == 2 && x.t.vectors > 8 && x.t.vec == 16 && x.why_no_mma().empty();
      },
@@ -220,8 +222,10 @@ constexpr double kQueue = 0.2, kLeastQueue = 0.5;       ///< more time for memor
 constexpr double kOverlap = 0.2;                        ///< of all parts, beside the longest
 constexpr double kReduceClocks = 8;                     ///< for a sum of another warp
 constexpr double kHintLoss = 0.02e-6, kRegister = 1e-9; ///< seconds, that decide between equals
-/// Beside the other templates' estimates; the median of 29 that were timed (benchmarks/gpu/model).
-constexpr double kMeasured = 0.86;
+/// Beside the other templates' estimates: between the median of 29 that were timed (0.86,
+/// benchmarks/gpu/model) and what the best of 1 x 4096 x 4096 and 1 x 5120 x 5120 took (0.72): others of
+/// these are up to 1.3 times as slow.
+constexpr double kMeasured = 0.8;
 // Instructions, by counting.
 constexpr double kLoadIssues = 2, kPairIssues = 1.5, kGather = 2, kConvert8 = 1.5;
 
@@ -255,13 +259,14 @@ bool gemv_weights_are_b(const Gemm& p) {
 GemvTiling::GemvTiling(const Gemm& p, const Config& c)
     : weights_b(gemv_weights_are_b(p)), k_major(weights_b ? p.b_transposed() : !p.a_transposed()),
       vectors_k_major(weights_b ? !p.a_transposed() : p.b_transposed()), weight_type(weights_b ? p.b : p.a),
-      vector_type(weights_b ? p.a : p.b), rows(weights_b ? p.n : p.m), vectors(p.ranged(Size::m) ? c[kVectors]
-                                                                               : weights_b       ? p.m
-                                                                                                 : p.n),
-      k(p.k), any_k(p.ranged(Size::k)), size(size_of(p.a)), mma(c[kForm] == 1), vec(c[kVec]),
-      width(c[kWidth]), row_warps(c[kRowWarps]), k_warps(c[kKWarps]), unroll(c[kUnroll]), splits(c[kSplits]),
-      hint(c[kHint]), pipeline(c[kPipeline] == 1), dependent(c[kDependent] != 0),
-      prefetch(c[kDependent] == 2) {
+      vector_type(weights_b ? p.a : p.b), rows(weights_b ? p.n : p.m),
+      vectors(p.ranged(Size::m) ? at(c, kVectors)
+              : weights_b       ? p.m
+                                : p.n),
+      k(p.k), any_k(p.ranged(Size::k)), size(size_of(p.a)), mma(at(c, kForm) == 1), vec(at(c, kVec)),
+      width(at(c, kWidth)), row_warps(at(c, kRowWarps)), k_warps(at(c, kKWarps)), unroll(at(c, kUnroll)),
+      splits(at(c, kSplits)), hint(at(c, kHint)), pipeline(at(c, kPipeline) == 1),
+      dependent(at(c, kDependent) != 0), prefetch(at(c, kDependent) == 2) {
   elements = std::max<int64_t>(1, vec / size);
   if (!k_major && !mma) {
     lanes_k = std::max<int64_t>(1, 32 / std::max<int64_t>(1, width / elements)), groups = 1,
@@ -334,31 +339,37 @@ std::vector<Parameter> Gemv::parameters(const Gemm& p, const Device& device) con
   std::sort(widths.begin(), widths.end());
   widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
   std::vector<Parameter> all = {
-      {kForm, mma ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{0},
+      {"form", mma ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{0},
        "0: fused multiply-add; 1: tensor cores (mma.sync)"},
-      {kVec, vecs, "bytes of one load of W"},
-      {kWidth, widths, "rows of W of one warp"},
-      {kRowWarps, {1, 2, 4, 8}, "warps of a block side by side along the rows of W", {1, 16, 1, true}},
-      {kKWarps, {1, 2, 4, 8, 16}, "warps of a block that share K"},
-      {kUnroll, {1, 2, 4, 8, 16}, "loads along K that are in flight together, per row", {1, 64, 1, true}},
-      {kSplits,
+      {"vec", vecs, "bytes of one load of W"},
+      {"width", widths, "rows of W of one warp"},
+      {"rwarps", {1, 2, 4, 8}, "warps of a block side by side along the rows of W", {1, 16, 1, true}},
+      {"kwarps", {1, 2, 4, 8, 16}, "warps of a block that share K"},
+      {"unroll", {1, 2, 4, 8, 16}, "loads along K that are in flight together, per row", {1, 64, 1, true}},
+      {"splits",
        {1, 2, 3, 4, 6, 8, 16},
        "blocks that share K; above 1, a second launch adds their sums",
        {1, 256}},
-      {kHint, is_amd(device.arch) ? std::vector<int64_t>{1} : std::vector<int64_t>{2, 1},
+      {"hint", is_amd(device.arch) ? std::vector<int64_t>{1} : std::vector<int64_t>{2, 1},
        "1: W by read-only loads; 2: it bypasses L1, and L2 fetches 256 bytes at a time"},
-      {kPipeline, {0, 1}, "1: the next iteration's loads are issued before this one's arithmetic"},
-      {kDependent,
-       device.compute_capability() >= 90 ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{0},
+      {"pipe", {0, 1}, "1: the next iteration's loads are issued before this one's arithmetic"},
+      {"pdl", device.compute_capability() >= 90 ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{0},
        "1: programmatic dependent launch; 2: and the first weights are asked for before they may be read"}};
   if (p.ranged(Size::m))
-    all.push_back({kVectors, {1, 2, 4, 8, 16}, "rows of A that a block multiplies by", {1, 16}});
+    all.push_back({"vectors", {1, 2, 4, 8, 16}, "rows of A that a block multiplies by", {1, 16}});
   return all;
 }
 
 std::string Gemv::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
   const GemvTiling t(p, config);
   return first_broken(kRules, GemvPoint{p, device, t});
+}
+
+bool Gemv::dead_end(const Gemm& p, const Device& device, const Config& config, size_t assigned) const {
+  // Without a range of M `vectors` is known before all others, but not told which of them.
+  if (assigned == kVectors && !p.ranged(Size::m)) assigned = kParameters;
+  const GemvTiling t(p, filled<kNames, kFirst>(config, std::min<size_t>(assigned, config.values.size())));
+  return breaks_any(kRules, GemvPoint{p, device, t}, assigned);
 }
 
 // Little's law decides: bandwidth is bytes in flight over latency.
@@ -420,19 +431,11 @@ std::string Gemv::sum_order(const Gemm& p, const std::string&, const Config& con
 std::vector<Choice> Gemv::fallbacks(const Gemm& p, const std::string&, const Config& config) const {
   const GemvTiling t(p, config);
   if (t.vec == t.size && !t.dependent && !t.mma) return {};
-  const std::pair<const char*, int64_t> values[] = {{kForm, 0},
-                                                    {kVec, t.size},
-                                                    {kWidth, t.k_major ? (t.vectors > 8 ? 2 : 4) : 32},
-                                                    {kRowWarps, t.weights},
-                                                    {kKWarps, 8},
-                                                    {kUnroll, 4},
-                                                    {kSplits, 1},
-                                                    {kHint, 1},
-                                                    {kPipeline, 0},
-                                                    {kDependent, 0}};
+  const int64_t values[] = {0, t.size,   t.k_major ? (t.vectors > 8 ? 2 : 4) : 32, t.weights, 8, 4, 1, 1, 0,
+                            0, t.vectors};
   Config generic;
-  for (const auto& [name, value] : values) generic.set(name, value);
-  if (p.ranged(Size::m)) generic.set(kVectors, t.vectors);
+  for (size_t i = 0; i < (p.ranged(Size::m) ? kParameters : kVectors); ++i)
+    generic.values.emplace_back(kNames[i], values[i]);
   return {{name(), generic}};
 }
 

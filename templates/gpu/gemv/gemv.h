@@ -63,6 +63,7 @@ public:
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;
+  bool dead_end(const Gemm&, const Device&, const Config&, size_t assigned) const override;
   double cost(const Gemm&, const Device&, const Config&) const override;
   std::vector<Choice> fallbacks(const Gemm&, const std::string& arch, const Config&) const override;
   std::string sum_order(const Gemm&, const std::string& arch, const Config&) const override;

@@ -215,11 +215,8 @@ std::string GpuRows::why_illegal(const Rows& p, const Device& device, const Conf
 
 bool GpuRows::dead_end(const Rows& p, const Device& device, const Config& config, size_t assigned) const {
   static constexpr int64_t kFirst[] = {16, 1, 1, 1, 1, 1, 0, 0};
-  Config filled;
-  for (size_t i = 0; i < kParameters; ++i)
-    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kFirst[i]);
-  const GpuRowsTiling t(p, filled);
-  return !first_broken(kRules, GpuRowsPoint{p, device, t}, assigned).empty();
+  const GpuRowsTiling t(p, filled<kNames, kFirst>(config, assigned));
+  return breaks_any(kRules, GpuRowsPoint{p, device, t}, assigned);
 }
 
 /// Any alignment: accesses of one element, as many turns longer, and more threads for a row where its sums

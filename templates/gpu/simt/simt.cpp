@@ -331,23 +331,23 @@ std::string Simt::why_illegal(const Gemm& problem, const Device& device, const C
   if (problem.groups && (at(config, kSplits) > 1 || at(config, kGroup) > 1))
     return "tiles of groups of rows are visited group by group, and their sums are not split: splits=1 "
            "group=1";
-  const Gemm p = for_rules(problem);
+  const Ungrouped ungrouped(problem, for_rules);
+  const Gemm& p = ungrouped.problem();
   const SimtTiling t(p, config, device.arch);
   return first_broken(kRules, Point{p, device, t});
 }
 
 bool Simt::dead_end(const Gemm& problem, const Device& device, const Config& config, size_t assigned) const {
-  const Gemm p = for_rules(problem);
+  const Ungrouped ungrouped(problem, for_rules);
+  const Gemm& p = ungrouped.problem();
   static constexpr int64_t kSmallest[] = {0, 16, 16, 8, 1, 4, 2, 1, 1, 1};
-  Config filled;
-  for (size_t i = 0; i < kParameters; ++i)
-    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kSmallest[i]);
-  const SimtTiling t(p, filled, device.arch);
-  return !first_broken(kRules, Point{p, device, t}, assigned).empty();
+  const SimtTiling t(p, filled<kNames, kSmallest>(config, assigned), device.arch);
+  return breaks_any(kRules, Point{p, device, t}, assigned);
 }
 
 double Simt::cost(const Gemm& whole, const Device& device, const Config& config) const {
-  const Gemm problem = whole.as_batch();
+  const Ungrouped ungrouped(whole);
+  const Gemm& problem = ungrouped.problem();
   const SimtTiling t(problem, config, device.arch);
   const Gemm p = problem.ungated();
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);

@@ -184,11 +184,8 @@ std::string MmaAttention::why_illegal(const Attention& p, const Device& device, 
 bool MmaAttention::dead_end(const Attention& p, const Device& device, const Config& config,
                             size_t assigned) const {
   static constexpr int64_t kFirst[] = {16, 1, 32, 1, 0, 0, 16, 1, 1};
-  Config filled;
-  for (size_t i = 0; i < kParameters; ++i)
-    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kFirst[i]);
-  const MmaAttentionTiling t(p, filled);
-  return !first_broken(kRules, Point{p, device, t}, assigned).empty();
+  const MmaAttentionTiling t(p, filled<kNames, kFirst>(config, assigned));
+  return breaks_any(kRules, Point{p, device, t}, assigned);
 }
 
 /// Any alignment: elements one by one.

@@ -324,7 +324,7 @@ bool HopperAttention::dead_end(const Attention& p, const Device& device, const C
   if (is_fp8(p.kv) && assigned <= kPromote) filled.values.emplace_back("promote", 0);
   const auto is_broken = [&] {
     const HopperAttentionTiling t(p, filled);
-    return !first_broken(kRules, Point{p, device, t}, assigned).empty();
+    return breaks_any(kRules, Point{p, device, t}, assigned);
   };
   if (!is_broken()) return false;
   if (!swap_is_open) return true;

@@ -275,7 +275,8 @@ double seconds_of_groups(const Gemm& problem, const Device& device, const Hopper
 } // namespace
 
 double HopperWs::cost(const Gemm& problem, const Device& device, const Config& config) const {
-  const HopperTiling t(problem.as_batch(), config);
+  const Ungrouped ungrouped(problem);
+  const HopperTiling t(ungrouped.problem(), config);
   if (problem.groups) return seconds_of_groups(problem, device, t);
   return Estimate(problem, device, t, double(t.work(problem)), 0, false).seconds();
 }

@@ -286,14 +286,16 @@ const Rule<Index, Point> kRules[] = {
 } // namespace
 
 std::string HopperWs::why_illegal(const Gemm& problem, const Device& device, const Config& config) const {
-  const Gemm p = for_rules(problem);
+  const Ungrouped ungrouped(problem, for_rules);
+  const Gemm& p = ungrouped.problem();
   const Point point{problem, p, device, config};
   return first_broken(kRules, point);
 }
 
 bool HopperWs::dead_end(const Gemm& problem, const Device& device, const Config& config,
                         size_t assigned) const {
-  const Gemm p = for_rules(problem);
+  const Ungrouped ungrouped(problem, for_rules);
+  const Gemm& p = ungrouped.problem();
   const Point point{problem, p, device, config};
   return breaks_newly(kRules, point, assigned);
 }

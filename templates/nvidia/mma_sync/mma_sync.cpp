@@ -305,14 +305,16 @@ std::vector<Parameter> MmaSync::parameters(const Gemm& p, const Device& device) 
 }
 
 std::string MmaSync::why_illegal(const Gemm& problem, const Device& device, const Config& config) const {
-  const Gemm p = for_rules(problem);
+  const Ungrouped ungrouped(problem, for_rules);
+  const Gemm& p = ungrouped.problem();
   const Point point{p, device, config, problem.groups};
   return first_broken(kRules, point);
 }
 
 bool MmaSync::dead_end(const Gemm& problem, const Device& device, const Config& config,
                        size_t assigned) const {
-  const Gemm p = for_rules(problem);
+  const Ungrouped ungrouped(problem, for_rules);
+  const Gemm& p = ungrouped.problem();
   const Point point{p, device, config, problem.groups};
   return breaks_newly(kRules, point, assigned);
 }

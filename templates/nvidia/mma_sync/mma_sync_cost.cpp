@@ -2,6 +2,7 @@
 // measurements of mma.sync kernels are known; the search needs the order of configs only. No constant here is
 // fitted: where no source is named, it is an estimate by hand, and benchmarks/gpu/model/README.md says how
 // good they are together.
+#include "templates/core/group_rows.h"
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_split_k.h"
 #include "templates/nvidia/mma_sync/mma_rate.h"
@@ -40,30 +41,37 @@ constexpr double kSmallPieces = 2.0; ///< clocks for an instruction of 32 copies
 constexpr double kWordBytes = 256, kWordClocks = 8; ///< through registers: so many take so long
 // Products and reads of fragments overlap, but not perfectly: together they take so much of each.
 constexpr double kTensorLeft = 0.7, kSharedLeft = 0.4;
-constexpr double kPass = 150;             ///< clocks for rows of a tile that are stored together
-constexpr double kStaging = 1.5;          ///< times as long for sums on their way through shared memory
-constexpr double kStoreLeft = 0.7;        ///< of the way to memory that other blocks do not hide
-constexpr double kNotHidden = 0.15;       ///< of the shorter one of what multiprocessors and memory take
-constexpr double kMemory = 0.9;           ///< of the bandwidth
-constexpr double kMemoryLatency = 1.0e-6; ///< seconds
+constexpr double kPass = 150;       ///< clocks for rows of a tile that are stored together
+constexpr double kStaging = 1.5;    ///< times as long for sums on their way through shared memory
+constexpr double kStoreLeft = 0.7;  ///< of the way to memory that other blocks do not hide
+constexpr double kNotHidden = 0.2; ///< of the shorter one of what multiprocessors and memory take
+constexpr double kMemory = 0.9;     ///< of the bandwidth
+/// Seconds; and of the p-norm that joins the two limits of memory. One row by 4096 x 4096 of B
+/// took 9.7, 10.3, 10.5 and 11.5 us with 56, 40, 32 and 24 KiB of B on their way to a multiprocessor
+/// (h200_balanced and earlier).
+constexpr double kMemoryLatency = 0.8e-6, kSharpness = 4;
+/// More time for memory by each halving of the bytes that lie side by side in a tile: 219, 231 and 244 us of
+/// moe8_dec with 256, 128 and 64.
+constexpr double kShortPieces = 0.03;
+constexpr int64_t kLongPiece = 256;
 constexpr int64_t kRegisters = 65536, kGranule = 8, kMostBlocks = 32; // of a multiprocessor, and of a thread
 constexpr int64_t kKeptShared =
     1024; ///< bytes of each block that the system keeps (CUDA C++ Programming Guide)
 constexpr double kLeastHertz = 1e9; ///< of a device that does not tell
-/// Where memory is busy all the time, what is asked for early only delays what is needed now; unless it is
-/// all there is.
-constexpr double kPrefetchInTheWay = 1.04;
-constexpr double kLaunch = 2e-6, kReduce = 1.6e-6, kEarlyStart = 0.7e-6, kPrefetch = 0.4e-6; ///< seconds
+/// Where memory is busy nearly all the time, what is asked for early only delays what is needed now; unless
+/// it is all there is. One row and 16 rows with 4096 x 4096 and 6144 x 4096 of B took 1.06 and 1.11 of the
+/// time without it (benchmarks/gpu/results/h200_balanced).
+constexpr double kPrefetchInTheWay = 1.08, kNearMemory = 1.3;
+constexpr double kLaunch = 1.7e-6, kReduce = 1.6e-6, kEarlyStart = 0.7e-6, kPrefetch = 0.4e-6; ///< seconds
 
 class Estimate {
 public:
-  Estimate(const Gemm& p, const Device& d, const MmaTiling& t)
+  Estimate(const Gemm& p, const Device& d, const MmaTiling& t, double grid)
       : p(p), t(t), d(d), hertz(std::max(kLeastHertz, double(d.clock_khz) * 1e3)),
-        cores(double(std::max<int64_t>(1, d.cores))) {}
+        cores(double(std::max<int64_t>(1, d.cores))), grid(grid) {}
 
   double seconds() const {
-    const double blocks = double(t.blocks() * p.batch);
-    const int64_t each = int64_t(std::max(1.0, std::ceil(blocks / cores)));
+    const int64_t each = int64_t(std::max(1.0, std::ceil(grid / cores)));
     const int64_t most = std::min(resident(), each);
     double clocks = kStart + work(most);
     if (each > most) {
@@ -77,7 +85,7 @@ public:
         std::max(clocks / hertz, memory_seconds()) + kNotHidden * std::min(clocks / hertz, memory_seconds());
     total += kLaunch - (t.dependent ? kEarlyStart : 0);
     const bool whole = t.split_tiles <= t.ring; // all that a block reads is asked for early
-    if (t.prefetch && !whole && clocks / hertz <= memory_seconds())
+    if (t.prefetch && !whole && clocks / hertz <= kNearMemory * memory_seconds())
       total *= kPrefetchInTheWay;
     else if (t.prefetch && !t.split())
       total -= kPrefetch;
@@ -134,31 +142,44 @@ private:
   }
 
   /// Multiprocessors that store at the same time share the memory's bandwidth.
-  double stores_per_core() const { return std::min(cores, double(t.blocks() * p.batch)); }
+  double stores_per_core() const { return std::min(cores, grid); }
 
   double memory_seconds() const {
     const double a = double(p.m * p.k * size_of(p.a)), b = double(p.sum_columns() * p.k * size_of(p.b));
     const double bytes = double(p.batch) * (a + b + double(p.m * p.n * size_of(p.d)));
-    // Too little in flight does not reach the bandwidth: Little's law with a microsecond of latency.
-    const int64_t each = int64_t(std::ceil(double(t.blocks() * p.batch) / cores));
-    const double running = std::min(cores, double(t.blocks() * p.batch)) * double(std::min(resident(), each));
+    // Little's law, of rows that there are. Neither limit is a sharp one.
+    const int64_t each = int64_t(std::ceil(grid / cores));
+    const double running = std::min(cores, grid) * double(std::min(resident(), each));
     const double ahead = double(std::max<int64_t>(1, t.ring - 1));
-    const double in_flight = running * ahead * double(t.stage_bytes);
-    return bytes / std::min(kMemory * double(d.memory_bandwidth), in_flight / kMemoryLatency);
+    const double rows = double(std::min(t.bm, p.m) + std::min(t.bn, p.sum_columns()));
+    const double in_flight = running * ahead * rows * double(t.bk_bytes);
+    const double piece = double(p.b_transposed() ? t.bk_bytes : std::min(kLongPiece, t.bn * size_of(p.b)));
+    const double moving = bytes / (kMemory * double(d.memory_bandwidth)) *
+                          (1 + kShortPieces * std::log2(double(kLongPiece) / piece)),
+                 waiting = bytes / in_flight * kMemoryLatency;
+    return std::pow(std::pow(moving, kSharpness) + std::pow(waiting, kSharpness), 1 / kSharpness);
   }
 
   const Gemm& p;
   const MmaTiling& t;
   const Device& d;
-  const double hertz, cores;
+  const double hertz, cores, grid; ///< blocks of the call
 };
+
+/// The mean over the ways in which rows are shared out while configs are timed.
+double blocks_of_groups(const Gemm& problem, const MmaTiling& t) {
+  const auto tiles = [&](double rows) { return std::ceil(rows / double(t.bm)); };
+  return double(t.tiles_n) * (over_groups(problem, false, tiles) + over_groups(problem, true, tiles)) / 2;
+}
 
 } // namespace
 
 double MmaSync::cost(const Gemm& problem, const Device& device, const Config& config) const {
-  const Gemm p = problem.as_batch();
+  const Ungrouped ungrouped(problem);
+  const Gemm& p = ungrouped.problem();
   const MmaTiling t(p, device.compute_capability(), config);
-  return Estimate(p, device, t).seconds();
+  const double blocks = problem.groups ? blocks_of_groups(problem, t) : double(t.blocks() * p.batch);
+  return Estimate(p, device, t, blocks).seconds();
 }
 
 } // namespace deepgen
