@@ -8,6 +8,7 @@
 #include "measure/gpu/cuda_groups.h"
 #include "measure/gpu/cuda_verify.h"
 #include "measure/gpu/toolbox/cuda_values.h"
+#include "measure/gpu/toolbox/host_kernels.h"
 #include "measure/race/finals.h"
 #include "measure/vendor/gpu/cuda_vendor.h"
 
@@ -17,6 +18,7 @@
 #include <cmath>
 #include <csignal>
 #include <fcntl.h>
+#include <functional>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -45,6 +47,38 @@ TEST(CudaVerify, CasesCoverWhatACallMayPass) {
   }
   EXPECT_TRUE(in_place && nan_c && reuse && a && b && row);
   EXPECT_EQ(call_cases(problem(Type::f16, Type::f16, 8192, 8192, 8192)).size(), 2u);
+}
+
+/// What check_written() says of elements that are -1 where `is` has it, and 5 elsewhere.
+template <typename T>
+Finding untouched(Type type, int64_t rows, int64_t columns, const std::function<bool(int64_t, int64_t)>& is) {
+  Array d;
+  d.rows = rows, d.columns = columns, d.ld = columns + 3, d.type = int32_t(type);
+  std::vector<T> values(size_t(rows * d.ld), T(-1)); // between rows there are canaries
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) values[size_t(r * d.ld + c)] = is(r, c) ? T(-1) : T(5);
+  d.data = reinterpret_cast<uint64_t>(values.data());
+  Finding finding;
+  host::check_written(d, finding);
+  return finding;
+}
+
+TEST(CudaVerify, MinusOneIsAValueAndARunOfItIsNot) {
+  const auto some = [](int64_t r, int64_t c) { return (r * 40 + c) % 7 == 3; };
+  EXPECT_EQ(untouched<int32_t>(Type::i32, 9, 40, some).count, 0u);
+  EXPECT_EQ(untouched<int8_t>(Type::i8, 9, 40, some).count, 0u);
+  const auto row = [](int64_t r, int64_t) { return r == 8; };
+  const Finding words = untouched<int32_t>(Type::i32, 9, 40, row),
+                bytes = untouched<int8_t>(Type::i8, 9, 70, row);
+  EXPECT_GT(words.count, 0u);
+  EXPECT_GE(words.place, 8u * 40);
+  EXPECT_GT(bytes.count, 0u);
+  EXPECT_GE(bytes.place, 8u * 70);
+  // Of other types no number has all bits set: one is enough.
+  EXPECT_EQ(
+      untouched<int32_t>(Type::f32, 9, 40, [](int64_t r, int64_t c) { return r == 8 && c == 39; }).count, 1u);
+  EXPECT_EQ(untouched<int32_t>(Type::i32, 1, 3, [](int64_t, int64_t) { return true; }).count,
+            3u); // all there are
 }
 
 TEST(CudaVerify, ChecksAllBlocksOfSmallProblemsAndTheEndsOfLargeOnes) {
