@@ -36,6 +36,9 @@ constexpr double kTileCopy = 6,
 /// slower; the samples were not kept).
 constexpr double kTilesOneRow = 1.06;
 constexpr double kSumLanes = 7;
+/// To add 128 to a word of A in place. On a Zen 4 it hides behind products, on Intel's cores it has half a
+/// cycle of their units (4096 x 32 x 256, i8, 14 x 2 tiles on the former: 160 us, and 176 with A packed).
+constexpr double kShift = 0.25;
 /// For a word of A in place whose rows lie a multiple of a page apart, of more rows than a set of L1 has ways
 /// (128 x 1024 x 4096, bf16, 13 x 2 tiles on a Zen 5: 4.20 ms, and 3.52 with A packed; not kept).
 constexpr double kSetConflict = 0.3;
@@ -149,8 +152,9 @@ double vector_cycles(const DotTiling& t, const DotSupply& from, const Device& de
   const double group = double(t.dot.group());
   const double loads = double(rows) * (t.dot.mixed() && !t.quads ? group : 1) +
                        vectors * (t.form == DotForm::in_place || t.quads ? group : 1.0);
-  const double shifted = t.pack_a ? 0 : double(rows); // what is packed has its 128 already
-  const double shifts = t.dot.shifts_a() ? shifted + (along ? vectors : 0.0) : 0.0;
+  const double shifted = t.pack_a || !t.dot.shifts_a() ? 0 : double(rows); // packed words have their 128
+  const double counted = t.dot.shifts_a() && along ? vectors : 0;          // products, of what 128 more add
+  const double shifts = shifted + counted;
   const double others = conversions(t) * (vectors + (along ? double(rows) : 0.0)) + shifts;
   const double a_bytes = double(rows) * (along ? width : 4.0);
   const double stream = along && rows > 1 && from.b_rate < kL2Bytes ? kSharedStream : 1;
@@ -158,8 +162,8 @@ double vector_cycles(const DotTiling& t, const DotSupply& from, const Device& de
   const double parts = t.dot.mixed() ? double(t.dot.group()) : t.dot.splits() ? 2 : 1;
   const double products = parts * sums / products_per_cycle(t.dot, device);
   const double issued = parts * sums * (t.dot.kind == DotKind::pairs ? 2 : 1) + loads + others;
-  const double step = std::max({products + shifts / 2, kLatency, loads / kLoads,
-                                issued / kIssues + kLoopIssues / double(t.unroll), traffic});
+  const double step = std::max({products + (along ? 0.5 : kShift) * shifted + counted / 2, kLatency,
+                                loads / kLoads, issued / kIssues + kLoopIssues / double(t.unroll), traffic});
   return step * (along ? words / double(t.isa.lanes()) : words) + (along ? sums * kSumLanes : 0);
 }
 
@@ -224,6 +228,10 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
     const bool turned = t.a_by_rows() ? p.a_transposed() : !p.a_transposed();
     cycles += double(p.m) * words * double(ceil_div(t.n_tiles, t.nc_tiles)) *
               (t.a_by_rows() && !turned ? copied_row / double(t.isa.lanes()) : packed_word(t, turned));
+    // The copy is written and read again.
+    if (!t.dot.tiles())
+      cycles += 2 * 4 * double(p.m) * words * double(ceil_div(t.n_tiles, t.nc_tiles)) /
+                dot_bytes_per_cycle(4 * double(t.a_words()), device);
   }
   if (!t.pack_a && !t.dot.tiles() && rows_conflict(p, t.mr))
     cycles += kStreamConflict * double(p.m) * words * double(t.n_tiles);
