@@ -43,6 +43,13 @@ int64_t isa_of(const Device& device) {
   return isa;
 }
 
+void add_features(Device& device) {
+  for (const Extension& x : all_extensions())
+    if (device.isa >= x.level)
+      device.features.insert(device.features.end(), x.features.begin(), x.features.end());
+  std::sort(device.features.begin(), device.features.end());
+}
+
 void limit_features(Device& device, int64_t isa) {
   for (const Extension& x : all_extensions())
     for (const std::string& feature : x.features)

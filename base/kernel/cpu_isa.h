@@ -19,6 +19,8 @@ int64_t isa_of(const Device&);
 inline bool runs_on(int64_t needed, int64_t present) {
   return level_of(needed) <= level_of(present) && !(extensions_of(needed) & ~extensions_of(present));
 }
+/// Gives the device the features of all extensions that one of its level may have.
+void add_features(Device&);
 /// Takes the features of extensions that are not in `isa` from the device.
 void limit_features(Device&, int64_t isa);
 /// What both have.

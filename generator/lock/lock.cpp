@@ -3,6 +3,7 @@
 #include "base/files/files.h"
 #include "base/json/json.h"
 #include "base/json/json_text.h"
+#include "base/kernel/cpu_isa.h"
 #include "base/kernel/span_json.h"
 #include "base/problem/packed_b.h"
 #include "base/search/decide.h"
@@ -54,6 +55,9 @@ Device device_from_json(const Json& json, const std::string& arch, const std::st
   device.arch = arch;
   device.name = get_name(json, "name", where);
   for (auto [name, fact] : facts_of(arch)) device.*fact = get_count(json, name, where);
+  // Its features are not in the file. It has had what its kernels need, or they would not have been timed
+  // there.
+  if (arch == "cpu") add_features(device);
   return device;
 }
 

@@ -356,9 +356,9 @@ extern "C" __global__ void compare(CompareParameters q) {
   atomicMax(&finding->worst, __float_as_uint(worst)); // floats >= 0 order as their bits
 }
 
-/// Finds elements that hold the canary, for the rows that `compare` does not look at. To integers it is a value,
-/// -1: of these a run of 64 bytes counts, which is no result by chance. Columns that are left out show in the
-/// rows that are compared.
+/// Finds elements that hold the canary, for the rows that `compare` does not look at. To integers it is a
+/// value, -1: of these a run of 64 bytes counts, which is no result by chance. Columns that are left out show
+/// in the rows that are compared.
 extern "C" __global__ void check_written(Array d, Finding* finding) {
   const uint64_t untouched = ~uint64_t(0) >> (64 - 8 * bytes_of(d.type));
   const int64_t count = count_of(d), wanted = d.type == i8 || d.type == i32 ? 64 / bytes_of(d.type) : 1;

@@ -41,11 +41,11 @@ constexpr double kSmallPieces = 2.0; ///< clocks for an instruction of 32 copies
 constexpr double kWordBytes = 256, kWordClocks = 8; ///< through registers: so many take so long
 // Products and reads of fragments overlap, but not perfectly: together they take so much of each.
 constexpr double kTensorLeft = 0.7, kSharedLeft = 0.4;
-constexpr double kPass = 150;       ///< clocks for rows of a tile that are stored together
-constexpr double kStaging = 1.5;    ///< times as long for sums on their way through shared memory
-constexpr double kStoreLeft = 0.7;  ///< of the way to memory that other blocks do not hide
+constexpr double kPass = 150;      ///< clocks for rows of a tile that are stored together
+constexpr double kStaging = 1.5;   ///< times as long for sums on their way through shared memory
+constexpr double kStoreLeft = 0.7; ///< of the way to memory that other blocks do not hide
 constexpr double kNotHidden = 0.2; ///< of the shorter one of what multiprocessors and memory take
-constexpr double kMemory = 0.9;     ///< of the bandwidth
+constexpr double kMemory = 0.9;    ///< of the bandwidth
 /// Seconds; and of the p-norm that joins the two limits of memory. One row by 4096 x 4096 of B
 /// took 9.7, 10.3, 10.5 and 11.5 us with 56, 40, 32 and 24 KiB of B on their way to a multiprocessor
 /// (h200_balanced and earlier).

@@ -150,7 +150,8 @@ Quality judge(const std::string& name) {
 }
 
 /// Without the 136 configs that have edges now. Revision 4 left out fewer: the bars of the correlation and
-/// the level were 0.74 and 0.05 then.
+/// the level were 0.74 and 0.05 then. The level's was 0.055 until mma_sync's estimate counted what is in
+/// flight, by which the order is better and the level by 0.004 worse.
 TEST(ModelTest, EstimatesRankWhatWasMeasured) {
   const Quality q = judge("h200.jsonl");
   EXPECT_EQ(q.problems, 21u);
@@ -158,7 +159,7 @@ TEST(ModelTest, EstimatesRankWhatWasMeasured) {
   EXPECT_GT(q.correlation, 0.68);
   EXPECT_GT(q.first, 0.94);
   EXPECT_GT(q.twelve, 0.99);
-  EXPECT_LT(q.level, 0.055);
+  EXPECT_LT(q.level, 0.06);
   EXPECT_GT(q.least_correlation, -0.1); // of M=1, where most configs are within a fifth of each other
   EXPECT_GT(q.least_twelve, 0.9);
 }
