@@ -203,7 +203,7 @@ Verdict RowsVerifier::damage(const Call& call) const {
     b.array->check_gaps(tools_, next);
     next += sizeof(Finding);
     const auto special = int64_t(b.special.size());
-    if (b.output)
+    if (b.output && Type(x.type) != Type::i8) // of which the canary is a number
       tools_.check_written(x, next);
     else if (!b.output && x.rows > special)
       tools_.check_values(rows_of(x, special, x.rows - special), rows_values(b.name, seed_), next);
