@@ -399,15 +399,14 @@ Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, cons
     verdict.error = std::max(verdict.error, double(std::bit_cast<float>(values->worst)));
     if (verdict.status != "ok" || (!values->count && !unwritten->count)) continue;
     verdict.status = "wrong";
-    const bool integer = kernel.problem.gemm().d == Type::i8 || kernel.problem.gemm().d == Type::i32;
-    verdict.detail = describe(kernel, compared[i], products[i].part, values->count ? *values : *unwritten,
-                              values->count && integer);
+    verdict.detail =
+        describe(kernel, compared[i], products[i].part, values->count ? *values : *unwritten, !values->count);
   }
   return verdict;
 }
 
 std::string Verifier::describe(const Kernel& kernel, const CompareParameters& compared, const Part& part,
-                               const Finding& f, bool may_be_canary) {
+                               const Finding& f, bool unwritten) {
   const Gemm& p = kernel.problem.gemm();
   const auto place = int64_t(f.place);
   const Array& d = compared.d;
@@ -422,7 +421,7 @@ std::string Verifier::describe(const Kernel& kernel, const CompareParameters& co
   const Address at = d.data + uint64_t((entry * d.stride + row * d.ld + column) * bytes);
   check(driver()->cuMemcpyDtoH(bits, at, size_t(bytes)), "reading an element");
   const bool untouched = std::all_of(bits, bits + bytes, [](unsigned char b) { return b == canary_byte; });
-  if (untouched && !may_be_canary) return "not written: " + where;
+  if (unwritten || (untouched && p.d != Type::i8 && p.d != Type::i32)) return "not written: " + where;
   Finding one;
   const Memory result = upload(std::vector<Finding>{one});
   CompareParameters q = compared;

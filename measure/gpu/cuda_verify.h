@@ -90,9 +90,8 @@ private:
   Product multiply(const Gemm&, const Part&, int64_t parts, const Array& a, const Array& b) const;
   Verdict verify_case(const LoadedKernel&, const Kernel&, const CallCase&);
   static CompareParameters comparison(const Kernel&, const Operands&, const Product&);
-  /// `may_be_canary`: the element is wrong, and of a type to which the canary is a value.
-  std::string describe(const Kernel&, const CompareParameters&, const Part&, const Finding&,
-                       bool may_be_canary);
+  /// `unwritten`: the finding is check_written()'s. Else the canary in an integer is a wrong value.
+  std::string describe(const Kernel&, const CompareParameters&, const Part&, const Finding&, bool unwritten);
 
   const Context& context_;
   const Toolbox& tools_;

@@ -227,13 +227,6 @@ const Rule<Index, Point> kRules[] = {
      [](const Point& x) { return "xcds=" + text(x.t.xcds) + " for a grid of " + text(x.grid()); }},
 };
 
-/// What `asked` says of the config.
-template <typename Ask>
-auto broken(const Gemm& p, const Device& device, const Config& config, const Ask& asked) {
-  const MatrixTiling t(p, device.arch, config);
-  return asked(Point{p, device, t, *find_amd(device.arch)});
-}
-
 } // namespace
 
 int64_t MatrixSide::registers() const { return per_thread * std::max<int64_t>(1, k * x * bytes / 4); }
@@ -329,12 +322,13 @@ std::vector<Parameter> AmdMatrix::parameters(const Gemm& p, const Device& device
 }
 
 std::string AmdMatrix::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
-  return broken(p, device, config, [](const Point& point) { return first_broken(kRules, point); });
+  const MatrixTiling t(p, device.arch, config);
+  return first_broken(kRules, Point{p, device, t, *find_amd(device.arch)});
 }
 
 bool AmdMatrix::dead_end(const Gemm& p, const Device& device, const Config& config, size_t assigned) const {
-  return broken(p, device, filled<kNames, kSmallest>(config, assigned),
-                [&](const Point& point) { return breaks_any(kRules, point, assigned); });
+  const MatrixTiling t(p, device.arch, filled<kNames, kSmallest>(config, assigned));
+  return breaks_any(kRules, Point{p, device, t, *find_amd(device.arch)}, assigned);
 }
 
 namespace {

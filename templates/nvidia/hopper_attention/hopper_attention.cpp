@@ -315,20 +315,18 @@ std::string HopperAttention::why_illegal(const Attention& p, const Device& devic
 
 bool HopperAttention::dead_end(const Attention& p, const Device& device, const Config& config,
                                size_t assigned) const {
-  const int64_t first[] = {1, 1, 64, 0, 2, 0, kLate, 0, 0, 0};
+  static constexpr int64_t kFirst[] = {1, 1, 64, 0, 2, 0, kLate, 0, 0, 0};
   const bool swap_is_open = may_swap(p) && assigned < config.values.size(); // the last parameter
-  Config filled;
-  for (size_t i = 0; i < kParameters; ++i)
-    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : first[i]);
-  for (size_t i = kParameters; i < assigned; ++i) filled.values.push_back(config.values[i]);
-  if (is_fp8(p.kv) && assigned <= kPromote) filled.values.emplace_back("promote", 0);
+  Config all = filled<kNames, kFirst>(config, assigned);
+  for (size_t i = kParameters; i < assigned; ++i) all.values.push_back(config.values[i]);
+  if (is_fp8(p.kv) && assigned <= kPromote) all.values.emplace_back("promote", 0);
   const auto is_broken = [&] {
-    const HopperAttentionTiling t(p, filled);
+    const HopperAttentionTiling t(p, all);
     return breaks_any(kRules, Point{p, device, t}, assigned);
   };
   if (!is_broken()) return false;
   if (!swap_is_open) return true;
-  filled.values.emplace_back("swap", 1);
+  all.values.emplace_back("swap", 1);
   return is_broken();
 }
 

@@ -81,11 +81,11 @@ public:
       const double waiting = double(each) / double(most) * (kStart + work(1));
       clocks = kStart + std::max(busy, waiting);
     }
-    double total =
-        std::max(clocks / hertz, memory_seconds()) + kNotHidden * std::min(clocks / hertz, memory_seconds());
+    const double busy = clocks / hertz, memory = memory_seconds();
+    double total = std::max(busy, memory) + kNotHidden * std::min(busy, memory);
     total += kLaunch - (t.dependent ? kEarlyStart : 0);
     const bool whole = t.split_tiles <= t.ring; // all that a block reads is asked for early
-    if (t.prefetch && !whole && clocks / hertz <= kNearMemory * memory_seconds())
+    if (t.prefetch && !whole && busy <= kNearMemory * memory)
       total *= kPrefetchInTheWay;
     else if (t.prefetch && !t.split())
       total -= kPrefetch;

@@ -208,28 +208,6 @@ TEST_F(LockTest, StaleEntriesAreExplained) {
   EXPECT_NE(why_stale(e), "");
 }
 
-// The file does not have a CPU's features, so that these entries were stale as soon as they were read.
-TEST_F(LockTest, EntriesOfKernelsThatNeedExtensionsAreGood) {
-  const char* const of_bf16 =
-      "gemm m=64 n=64 k=64 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nn epilogue=none align=2";
-  const char* const of_i8 =
-      "gemm m=64 n=64 k=64 batch=1 a=i8 b=i8 d=i32 acc=i32 layout=nn epilogue=none align=1";
-  LockEntry e = entry(1);
-  e.arch = "cpu", e.choice.template_name = "cpu_dot", e.device.isa = 4;
-  e.revision = find_template("cpu_dot").revision();
-  e.device.features = {"avx512bf16", "avx512vnni"};
-  for (const auto& [problem, config] :
-       {std::pair{of_bf16, "isa=4 dot=2 form=0 mr=4 nv=4 kc=64 ku=1 pack=0 mc=64 nc=64 loops=0"},
-        {of_i8, "isa=4 dot=3 form=0 mr=2 nv=4 kc=64 ku=2 pack=0 mc=64 nc=64 loops=0"}}) {
-    e.problem = problem, e.choice.config = Config::parse(config);
-    EXPECT_EQ(why_stale(e), "");
-    merge_into_lock(path_, {e});
-  }
-  const Lock lock = Lock::read(path_);
-  ASSERT_EQ(lock.entries().size(), 2u);
-  for (const LockEntry& read : lock.entries()) EXPECT_EQ(why_stale(read), "");
-}
-
 TEST_F(LockTest, AnEntryThatSaysNothingOfTheCodeIsStale) {
   const std::string hash(64, 'f');
   for (const std::string& bad :

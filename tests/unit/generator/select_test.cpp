@@ -3,7 +3,9 @@
 #include "base/search/decide.h"
 #include "base/text/error.h"
 #include "generator/lock/failures.h"
+#include "generator/lock/lock.h"
 #include "generator/report/report.h"
+#include "templates/core/cheapest.h"
 #include "tests/unit/generator/fake_template.h"
 
 #include <gtest/gtest.h>
@@ -317,6 +319,30 @@ TEST(Failures, AReasonThatManyHaveIsTold) {
           {"compile_error", "the assembled kernel is rejected: it spills"}})
       usual.records.push_back(failed(slot, status, detail));
   EXPECT_EQ(common_failure({usual}), "");
+}
+
+// The file does not have a CPU's features, so that these entries were stale as soon as they were read.
+TEST_F(SelectTest, EntriesOfKernelsThatNeedExtensionsAreGoodWhenTheyAreRead) {
+  const char* const of_bf16 =
+      "gemm m=64 n=64 k=64 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nn epilogue=none align=2";
+  const char* const of_i8 =
+      "gemm m=64 n=64 k=64 batch=1 a=i8 b=i8 d=i32 acc=i32 layout=nn epilogue=none align=1";
+  Lock lock;
+  LockEntry e;
+  e.arch = "cpu", e.device = modest_cpu(4), e.device.name = "a CPU";
+  e.device.features = {"avx512bf16", "avx512vnni"};
+  e.sha256 = std::string(64, '5'), e.toolchain = "tools";
+  e.choice.template_name = "cpu_dot", e.revision = find_template("cpu_dot").revision();
+  for (const auto& [problem, config] :
+       {std::pair{of_bf16, "isa=4 dot=2 form=0 mr=4 nv=4 kc=64 ku=1 pack=0 mc=64 nc=64 loops=0"},
+        {of_i8, "isa=4 dot=3 form=0 mr=2 nv=4 kc=64 ku=2 pack=0 mc=64 nc=64 loops=0"}}) {
+    e.problem = problem, e.choice.config = Config::parse(config);
+    EXPECT_EQ(why_stale(e), "");
+    lock.put(e);
+  }
+  const Lock read = Lock::parse(lock.serialize(), "a lock");
+  ASSERT_EQ(read.entries().size(), 2u);
+  for (const LockEntry& entry : read.entries()) EXPECT_EQ(why_stale(entry), "");
 }
 
 } // namespace
