@@ -49,6 +49,14 @@ void add_weights(RecordLog& log) {
   }
 }
 
+/// A round in which it left too early for bursts says nothing of these: what is known of them stays.
+void update(LoggedRecord& known, const Record& again, size_t round) {
+  Record& r = known.record;
+  r.timing = again.timing, r.points = again.points, r.cached = again.cached;
+  if (again.bursts) r.bursts = again.bursts;
+  known.last_timed = round;
+}
+
 double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 1 : values[values.size() / 2];
@@ -84,8 +92,7 @@ std::vector<LoggedRecord> read_logs(const std::vector<std::string>& logs) {
     for (const Record& again : log.again)
       for (LoggedRecord& r : records)
         if (r.record.ok() && r.record.sha256 == again.sha256 && r.record.problem == again.problem)
-          r.record.timing = again.timing, r.record.bursts = again.bursts, r.record.points = again.points,
-          r.record.cached = again.cached, r.last_timed = i;
+          update(r, again, i);
     add_weights(log);
     const std::string anchor = log.environment.value("anchor", "default");
     comparable &= anchor == "default" || anchor == "none";

@@ -159,7 +159,7 @@ std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& 
 /// The device is locked already. Balanced: the best again in bursts.
 InTwo race_on_gpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace, RaceOptions options,
                   double budget) {
-  constexpr double kRoundBurstSeconds = 0.7;
+  constexpr double kRoundBurstSeconds = 1.2;
   const TunedFor regime = round.regime;
   cuda::Bench bench(round.plan.problem, round.device, workspace, options.seed, round.command.options.caches);
   std::vector<Arm> arms;

@@ -14,11 +14,10 @@ namespace {
 constexpr double kTooSlow = 3;
 
 /// The best `keep` by their ratio so far; the anchor stays, and does not count.
-std::vector<size_t> best_arms(const Track& track, const std::vector<size_t>& arms, size_t keep) {
+std::vector<size_t> best_arms(const LogRatio& log_ratio, const std::vector<size_t>& arms, size_t keep) {
   std::vector<std::pair<double, size_t>> ranked;
   for (size_t arm : arms)
-    if (arm != arms.front())
-      ranked.emplace_back(median(log_ratios(track.samples(arm), track.samples(arms.front()))), arm);
+    if (arm != arms.front()) ranked.emplace_back(log_ratio(arm, arms.front()), arm);
   std::sort(ranked.begin(), ranked.end());
   std::vector<size_t> kept = {arms.front()};
   for (size_t i = 0; i < std::min(keep, ranked.size()); ++i) kept.push_back(ranked[i].second);
@@ -72,22 +71,26 @@ std::vector<size_t> after_cuts(const Track& track, const std::vector<size_t>& ar
 
 } // namespace
 
-std::vector<size_t> run_halving(Track& track, std::vector<size_t> arms, const RaceOptions& o) {
+void run_halving(Track& track, std::vector<size_t> arms, const RaceOptions& o,
+                 const std::function<LogRatio(const std::vector<size_t>&)>& behind_first) {
   constexpr double kShares[] = {0.4, 0.5, 1.0}; // of the time left
   constexpr size_t kFewest = 4, kFinalists = 8;
+  LogRatio log_ratio = [&](size_t arm, size_t anchor) {
+    return median(log_ratios(track.samples(arm), track.samples(anchor)));
+  };
   arms = drop_slow(track, arms);
   for (size_t stage = 0; stage < std::size(kShares); ++stage) {
     if (stage > 0) {
+      if (stage == 1 && behind_first) log_ratio = behind_first(arms);
       const size_t third = std::max(kFewest, (arms.size() + 1) / 3);
-      arms = best_arms(track, arms, stage == 2 ? std::min(third, kFinalists) : third);
-      if (track.left() <= 0) return arms;
+      arms = best_arms(log_ratio, arms, stage == 2 ? std::min(third, kFinalists) : third);
+      if (track.left() <= 0) return;
     }
     const double affordable = kShares[stage] * track.left() / std::max(track.round_seconds(arms), 1e-9);
     const int rounds = int(std::clamp(affordable, 1.0, double(o.halving_rounds[stage])));
     for (int kept = 0, run = 0; kept < rounds && run < 2 * rounds && (run == 0 || track.left() > 0); ++run)
       kept += track.run_in_parts(arms);
   }
-  return arms;
 }
 
 void run_full(Track& track, std::vector<size_t> arms, const RaceOptions& o, int fewest, int most,

@@ -227,7 +227,9 @@ Race plan_full(std::vector<Arm> arms, int fewest, int most, const RaceOptions& o
 Race plan_halving(std::vector<Arm> arms, const RaceOptions& options) {
   Race r;
   r.arms = std::move(arms), r.options = options;
-  r.strategy = race::run_halving;
+  r.strategy = [](race::Track& track, const std::vector<size_t>& entered, const RaceOptions& o) {
+    race::run_halving(track, entered, o);
+  };
   return r;
 }
 

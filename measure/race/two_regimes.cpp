@@ -11,7 +11,8 @@ namespace {
 
 using race::Track;
 
-constexpr size_t kBestOfRound = 8;
+/// Of a round, in bursts. Tiles that lose 2 % to others at the power limit have won 4 % at the full clock.
+constexpr size_t kBestOfRound = 14;
 constexpr double kHopeless = 0.7;                       ///< log of a ratio: twice as slow
 constexpr int kFewestBursts = 2, kFewestLastBursts = 4; ///< rounds: enough for the noise together
 
@@ -69,16 +70,22 @@ public:
     return kept;
   }
 
-  /// The anchor and the best of a round: those that stayed to its end before the others.
-  std::vector<size_t> best_of_round(std::vector<size_t> stayed) const {
+  /// Of a round's arms the anchor and the best so far.
+  std::vector<size_t> best_of(const std::vector<size_t>& arms) const {
     std::vector<std::pair<double, size_t>> others;
-    for (size_t arm : first_)
-      if (std::find(stayed.begin(), stayed.end(), arm) == stayed.end())
-        others.emplace_back(ratio(arm, first_.front()), arm);
+    for (size_t arm : arms)
+      if (arm != arms.front()) others.emplace_back(ratio(arm, arms.front()), arm);
     std::sort(others.begin(), others.end());
+    std::vector<size_t> best = {arms.front()};
     for (const auto& [log_ratio, arm] : others)
-      if (stayed.size() <= kBestOfRound && log_ratio < kHopeless) stayed.push_back(arm);
-    return stayed;
+      if (best.size() <= kBestOfRound && log_ratio < kHopeless) best.push_back(arm);
+    return best;
+  }
+
+  /// By both regimes, as far as bursts are known; who is not known in them comes behind the others.
+  double ratio_of_round(size_t arm, size_t anchor) const {
+    const bool known = !pairs(arm + count_, anchor + count_).empty();
+    return known ? mean_ratio(arm) : kHopeless + ratio(arm, anchor);
   }
 
   /// What the cuts leave, of the arms in no cut all. Arms of a cut that have no twin are out.
@@ -170,10 +177,11 @@ Race plan_full_in_two(const std::vector<Arm>& arms, const Bursts& bursts, int fe
 InTwo halving_in_two(const std::vector<Arm>& arms, const Bursts& bursts, const RaceOptions& options,
                      Progress& progress) {
   const Part part = [](Track& track, Two& two, const Bursts& b, const RaceOptions& o) {
-    const std::vector<size_t> stayed = race::run_halving(track, two.first(), o);
-    if (track.left() <= 0) return;
-    const double until = wall_seconds() + b.seconds;
-    two.rounds(two.make_twins(two.best_of_round(stayed)), kFewestBursts, b.rounds, until);
+    race::run_halving(track, two.first(), o, [&](const std::vector<size_t>& arms) {
+      const double until = wall_seconds() + b.seconds;
+      if (track.left() > 0) two.rounds(two.make_twins(two.best_of(arms)), kFewestBursts, b.rounds, until);
+      return [&](size_t arm, size_t anchor) { return two.ratio_of_round(arm, anchor); };
+    });
   };
   return in_two(run_alone(plan_in_two(arms, bursts, options, part), progress), arms.size());
 }

@@ -22,7 +22,7 @@ struct InTwo {
   std::vector<ArmResult> first, bursts;
 };
 
-/// halving_race(), and the best eight of it once more.
+/// halving_race(), whose best 14 behind the first stage are timed in bursts, too: arms leave by both.
 InTwo halving_in_two(const std::vector<Arm>& arms, const Bursts&, const RaceOptions&, Progress&);
 /// full_race() without cuts, and then the bursts.
 InTwo full_in_two(const std::vector<Arm>& arms, const Bursts&, int fewest, const RaceOptions&, Progress&);

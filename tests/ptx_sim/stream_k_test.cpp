@@ -37,9 +37,13 @@ const HopperPair kPairs[] = {
      "pdl=0 align_a=4 align_b=4 align_d=8"},
 };
 
-Kernel compile(const HopperPair& x) {
-  return compile_hopper(x.problem, std::string(x.tile) + " " + x.cluster +
-                                       " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest);
+std::string config_of(const HopperPair& x, int64_t stream_k) {
+  return std::string(x.tile) + " " + x.cluster +
+         " cluster_k=1 splits=1 stream_k=" + std::to_string(stream_k) + " group=2 " + x.rest;
+}
+
+Kernel compile(const HopperPair& x, int64_t stream_k = 1) {
+  return compile_hopper(x.problem, config_of(x, stream_k));
 }
 
 /// The fault that one of the numbers of blocks shows.
@@ -50,11 +54,11 @@ std::string fault_of(const Kernel& kernel) {
   return "";
 }
 
-class StreamK : public testing::TestWithParam<HopperPair> {};
+class StreamK : public testing::TestWithParam<std::tuple<HopperPair, int64_t>> {};
 
 /// The simulated device runs 1 to 6 clusters, by the seed; one has no other to share with.
 TEST_P(StreamK, IsRightForAnyNumberOfBlocks) {
-  const Kernel kernel = compile(GetParam());
+  const Kernel kernel = compile(std::get<0>(GetParam()), std::get<1>(GetParam()));
   EXPECT_EQ(kernel.launches.front().entry, "deepgen_clear");
   const cuda::CallCase c = cuda::call_cases(kernel.problem.gemm()).back();
   for (uint64_t seed = 0; seed < 5; ++seed)
@@ -64,8 +68,11 @@ TEST_P(StreamK, IsRightForAnyNumberOfBlocks) {
   EXPECT_NE(fault_of(wrong).find("nobody has cleared"), std::string::npos)
       << "so that parts of tiles there are";
 }
-INSTANTIATE_TEST_SUITE_P(Kernels, StreamK, testing::ValuesIn(kPairs),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Kernels, StreamK, testing::Combine(testing::ValuesIn(kPairs), testing::Values(1, 2)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param).name +
+                                  ("_" + std::to_string(std::get<1>(info.param)));
+                         });
 
 TEST(StreamKAtRandom, IsRight) {
   std::mt19937_64 random(from_environment("PTX_SIM_SEED", 5));
@@ -89,21 +96,23 @@ TEST(StreamKAtRandom, IsRight) {
 
 /// On the device, too, what is verified has tiles that are shared.
 TEST(StreamKIsChecked, TheAwkwardShapeHasMoreThanAWave) {
-  for (const HopperPair& x : kPairs) {
-    const Gemm p = Gemm::parse(x.problem);
-    const Config config = Config::parse(std::string(x.tile) + " " + x.cluster +
-                                        " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest);
-    const Gemm awkward = find_template("hopper_ws").awkward(p, config).gemm();
-    const HopperTiling t(awkward, config);
-    const int64_t blocks = t.work(awkward) * t.cluster();
-    EXPECT_TRUE(blocks > 132 && blocks < 264) << x.name << ": " << blocks;
-    EXPECT_GE(t.tiles_k, 12) << x.name;
-    EXPECT_LT(awkward.flops(), cuda::CheckBudget().all_cases) << x.name;
-  }
+  for (const HopperPair& x : kPairs)
+    for (const int64_t waves : {1, 2}) {
+      const Gemm p = Gemm::parse(x.problem);
+      const Config config = Config::parse(config_of(x, waves));
+      const Gemm awkward = find_template("hopper_ws").awkward(p, config).gemm();
+      const HopperTiling t(awkward, config);
+      const int64_t blocks = t.work(awkward) * t.cluster();
+      EXPECT_TRUE(blocks > 132 * waves && blocks < 132 * (waves + 1)) << x.name << ": " << blocks;
+      EXPECT_GE(t.tiles_k, 12) << x.name;
+      EXPECT_LT(awkward.flops(), cuda::CheckBudget().all_cases) << x.name;
+    }
 }
 
-TEST(StreamKIsChecked, PlantedFaultsAreFound) {
-  const Kernel right = compile(kPairs[0]);
+class StreamKFaults : public testing::TestWithParam<int64_t> {};
+
+TEST_P(StreamKFaults, AreFound) {
+  const Kernel right = compile(kPairs[0], GetParam());
   Kernel wrong = right;
   wrong.ptx = with(right.ptx, R"(st\.release\.gpu\.global\.b32[^;]*;)", "");
   EXPECT_NE(fault_of(wrong).find("deadlock"), std::string::npos);
@@ -112,6 +121,8 @@ TEST(StreamKIsChecked, PlantedFaultsAreFound) {
   wrong.ptx = with(right.ptx, R"(griddepcontrol\.wait;)", "");
   EXPECT_NE(fault_of(wrong).find("griddepcontrol.wait"), std::string::npos);
 }
+
+INSTANTIATE_TEST_SUITE_P(Orders, StreamKFaults, testing::Values(1, 2));
 
 } // namespace
 } // namespace deepgen

@@ -14,8 +14,9 @@ namespace deepgen {
 
 using namespace hopper;
 
-/// Of the awkward shape with stream_k, on a device of about 132 multiprocessors.
-constexpr int64_t kStreamedTiles = 198, kStreamedTilesK = 12;
+/// Of the awkward shape with stream_k, on a device of about 132 multiprocessors: one and a half waves, or two
+/// and a half, so that a whole tile is in front of parts.
+constexpr int64_t kStreamedTiles = 198, kStreamedBehindWhole = 330, kStreamedTilesK = 12;
 
 int64_t epilogue_length(const Gemm& p) {
   auto of = [](EpilogueOp op) {
@@ -64,9 +65,9 @@ HopperTiling::HopperTiling(const Gemm& p, const Config& c)
       consumers(at(c, kConsumers)), pingpong(at(c, kPingpong) != 0), swap(at(c, kSwap) != 0),
       promote(at(c, kPromote) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
       cluster_k(at(c, kClusterK)), splits(at(c, kSplits)), stream_k(at(c, kStreamK) != 0),
-      group(at(c, kGroup)), dependent(at(c, kPdl) != 0), prefetch(at(c, kPdl) == 2), align_a(at(c, kAlignA)),
-      align_b(at(c, kAlignB)), align_d(at(c, kAlignD)), bk_slice(kSliceBytes / size_of(p.a)),
-      bk(slices * bk_slice), m(swap ? p.sum_columns() : p.group_rows()),
+      whole_first(at(c, kStreamK) == 2), group(at(c, kGroup)), dependent(at(c, kPdl) != 0),
+      prefetch(at(c, kPdl) == 2), align_a(at(c, kAlignA)), align_b(at(c, kAlignB)), align_d(at(c, kAlignD)),
+      bk_slice(kSliceBytes / size_of(p.a)), bk(slices * bk_slice), m(swap ? p.sum_columns() : p.group_rows()),
       n(swap ? p.group_rows() : p.sum_columns()), warpgroup_rows(pingpong ? bm : bm / consumers),
       weights(p.gate ? 2 : 1), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
       clusters_m(ceil_div(tiles_m, cluster_m)), clusters_n(ceil_div(tiles_n, cluster_n)),
@@ -155,7 +156,7 @@ std::vector<Parameter> HopperWs::parameters(const Gemm& p, const Device&) const 
   std::sort(widths.begin(), widths.end());
   widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
   const std::vector<int64_t> promotions = is_fp8(p.a) ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0};
-  const std::vector<int64_t> streamed = p.groups ? std::vector<int64_t>{0} : std::vector<int64_t>{0, 1};
+  const std::vector<int64_t> streamed = p.groups ? std::vector<int64_t>{0} : std::vector<int64_t>{0, 2};
   std::vector<int64_t> overlaps = {0, 1};
   if (!p.groups) overlaps.push_back(2); // tiles of groups are not known before the predecessor has ended
   return {
@@ -175,9 +176,11 @@ std::vector<Parameter> HopperWs::parameters(const Gemm& p, const Device&) const 
        {1, 2, 3, 4, 5, 6, 8, 12, 16},
        "the same by way of the workspace and another launch",
        {1, 256}},
-      {"stream_k", streamed,
-       "1: the last wave of tiles and the one before are shared out evenly, parts of tiles of K by way of "
-       "the workspace"},
+      {"stream_k",
+       streamed,
+       "2: the last wave of tiles and the one before are shared out evenly, parts of tiles of K by way of "
+       "the workspace; 1: the same, and blocks begin with parts, as all did before version 0.2",
+       {0, 2}},
       {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column", {1, 256}},
       {"pdl", overlaps,
        "1: programmatic dependent launch; 2: and the first stages are asked for before it may read them"},
@@ -221,11 +224,10 @@ Gemm HopperWs::awkward(const Gemm& p, const Config& config) const {
   const int64_t k_unit = std::max<int64_t>(p.a_transposed() ? 1 : a, p.b_transposed() ? b : 1);
   // Once around the ring of stages and a ragged tile at the end; many splits have less each.
   int64_t each = t.parts() > 4 ? 2 : t.stages + 1;
-  if (t.stream_k) { // tiles for one and a half waves, two in a column, or few would be shared; long enough to
-                    // be cut
+  if (t.stream_k) { // two tiles in a column, or few would be shared; long enough to be cut
+    const int64_t streamed = t.whole_first ? kStreamedBehindWhole : kStreamedTiles;
     each = kStreamedTilesK;
-    small.n +=
-        (ceil_div(kStreamedTiles, 2 * t.cluster() * (p.batch > 1 ? 2 : 1)) - 2) * (small.n - 3 * n_unit);
+    small.n += (ceil_div(streamed, 2 * t.cluster() * (p.batch > 1 ? 2 : 1)) - 2) * (small.n - 3 * n_unit);
   }
   const int64_t tiles = t.parts() * each - (t.parts() > 1);
   small.k = (tiles - 1) * t.bk + (t.bk > 3 * k_unit ? 3 * k_unit : k_unit);

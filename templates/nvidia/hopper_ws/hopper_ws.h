@@ -80,7 +80,7 @@ struct HopperTiling {
   int64_t bm, bn, slices, stages, consumers;
   bool pingpong, swap, promote;
   int64_t cluster_m, cluster_n, cluster_k, splits;
-  bool stream_k;
+  bool stream_k, whole_first;
   int64_t group;
   bool dependent, prefetch;
   int64_t align_a, align_b, align_d;

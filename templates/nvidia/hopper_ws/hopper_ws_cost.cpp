@@ -27,7 +27,9 @@ constexpr double kL2Bytes = 76;     ///< that TMA reads when all multiprocessors
 constexpr double kFillAlone = 0.05, kFillBusy = 0.95;
 constexpr double kMulticast = 1.65; ///< times as long does a load take that goes to several blocks
 constexpr double kFromMemory = 1.2; ///< the same of a block alone, of groups, whose weights come from memory
-constexpr double kStraddle = 1.6;   ///< the same of rows that straddle lines
+/// The same of rows that straddle lines, by a block alone and by several. The latter by hand, from 122
+/// configs of 1777 x 4864 x 3000 (../results/h200_stream_order).
+constexpr double kStraddle = 1.6, kStraddleShared = 1.33;
 // The same of rows of A beyond the last one, which TMA fills with zeros; and tiles for each of those with
 // such rows that make up for it. By hand, from configs of M between tiles (h200_between.jsonl).
 constexpr double kBeyond = 3.5, kManyBeyond = 5;
@@ -59,8 +61,8 @@ constexpr double kPrefetchInSum = 0.5e-6;
 constexpr double kClear = 0.7e-6; ///< the launch that clears flags, most of it beside the main one
 constexpr double kStreamK =
     1.04; ///< the last two waves, whose tiles are in parts: parts share fewer rows and columns
-/// All waves: blocks are ahead of each other by up to a tile, so what several read comes from L2 at different
-/// times.
+/// All waves, where blocks that load alone begin with parts: they are ahead of each other by up to a tile, so
+/// what several read comes from L2 at different times.
 constexpr double kApart = 1.4;
 constexpr double kMemoryLatency = 0.43e-6;
 constexpr double kMemoryStart = 0.48e-6;
@@ -177,15 +179,15 @@ private:
     const double left = t.swap ? 0 : (kBeyond - 1) * beyond, right = t.swap ? (kBeyond - 1) * beyond : 0;
     const double loaded =
         bytes_k * ((rows + left) / double(t.cluster_n) + (columns + right) / double(t.cluster_m));
-    const double fill = loaded * (straddles() ? kStraddle : 1) / kL2Bytes *
-                        (kFillAlone + kFillBusy * busy_cores / all) *
+    const double fill = loaded * (straddles() ? t.sharing() > 1 ? kStraddleShared : kStraddle : 1) /
+                        kL2Bytes * (kFillAlone + kFillBusy * busy_cores / all) *
                         (t.sharing() > 1 ? kMulticast
                          : grouped       ? kFromMemory
                                          : 1);
     const double latency =
         kLatency / (double(t.stages) - kHeldStages) * (1 + kClusterLatency * double(t.sharing() - 1));
     const double together = std::min(fitting / cores, std::ceil(running / cores)); // blocks that share these
-    const double apart = t.stream_k && t.sharing() == 1 ? kApart : 1;
+    const double apart = t.stream_k && !t.whole_first && t.sharing() == 1 ? kApart : 1;
     const double longest = std::max(together * std::max({tensor, shared, apart * fill, ingest}), latency);
     return double(t.split_tiles) *
                (longest + kTraffic * together * (shared + fill) + kLatencyLeft * latency + kIssue) +

@@ -50,9 +50,16 @@ HopperStreamK::HopperStreamK(HopperIr& ir, const Gemm& p, const HopperTiling& t,
   begin_.tile = ir.add(begin_.tile, ir.select(takes, ir.c(1), ir.c(0)));
   Value own = ir.add(whole_waves, ir.sub(end_of_share_.tile, begin_.tile));
   end_ = ir.add(ir.add(own, 1), ir.select(takes, ir.c(1), ir.c(0)));
-  // Behind one of its own: the cluster before has left its sums by then, and not all add them at the same
-  // time.
-  taking_ = ir.select(takes, ir.add(ir.min(own, ir.c(1)), 1), end_);
+  // It takes behind one of its own: the cluster before has left its sums by then, and not all add them at the
+  // same time.
+  leaving_ = ir.c(0);
+  if (!t.whole_first) {
+    taking_ = ir.select(takes, ir.add(ir.min(own, ir.c(1)), 1), end_);
+    return;
+  }
+  leaving_ = ir.select(ir.at_least(end_of_share_.k, 1), whole_waves, leaving_);
+  Value shared = ir.sub(own, whole_waves);
+  taking_ = ir.select(takes, ir.add(whole_waves, ir.add(ir.min(shared, ir.c(1)), 1)), end_);
 }
 
 /// Not so near to the edge of a tile that a part is not worth adding.
@@ -77,15 +84,16 @@ HopperStreamK::Place HopperStreamK::boundary_of_call(Value at) const {
 
 Value HopperStreamK::count(Value number) const {
   Value count = ir.select(ir.equal(number, taking_), ir.sub(ir.c(tiles_k), begin_.k), ir.c(tiles_k));
-  return ir.select(ir.equal(number, ir.c(0)), end_of_share_.k, count);
+  return ir.select(ir.equal(number, leaving_), end_of_share_.k, count);
 }
 
 HopperStreamK::Piece HopperStreamK::piece(Value number, bool sparing) const {
   Piece x;
   auto kept = [&](Value v) { return sparing ? ir.opaque(v) : v; };
   const Place begin{kept(begin_.tile), kept(begin_.k)}, end{kept(end_of_share_.tile), kept(end_of_share_.k)};
-  x.leaves = ir.equal(number, ir.c(0)), x.takes = ir.equal(number, taking_);
+  x.leaves = ir.equal(number, leaving_), x.takes = ir.equal(number, taking_);
   Value own = ir.sub(number, ir.select(ir.less(taking_, number), ir.c(2), ir.c(1)));
+  if (t.whole_first) own = ir.add(own, ir.select(ir.less(number, leaving_), ir.c(1), ir.c(0)));
   Value alone = ir.add(cluster, ir.mul(own, clusters));
   Value shared = ir.add(base, ir.add(begin.tile, ir.sub(own, whole_waves)));
   x.tile = ir.select(ir.less(own, whole_waves), alone, shared);
@@ -98,7 +106,7 @@ HopperStreamK::Piece HopperStreamK::piece(Value number, bool sparing) const {
       behind, tiles_k.is_constant() ? ir.add(ahead, t.tiles_k) : ir.add(ahead, tiles_k.value()), ahead);
   x.k_start = ir.select(ir.less(taking_, number), later, end.k);
   x.k_start = ir.select(x.takes, ir.select(behind, ir.c(0), ahead), x.k_start);
-  x.k_start = ir.select(x.leaves, ir.c(0), x.k_start);
+  x.k_start = ir.select(t.whole_first ? ir.less(number, ir.add(leaving_, 1)) : x.leaves, ir.c(0), x.k_start);
   return x;
 }
 

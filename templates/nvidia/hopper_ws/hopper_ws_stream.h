@@ -1,8 +1,9 @@
 // Stream-K: the last wave of tiles and the one before it are shared out evenly over all blocks, by tiles of
 // K, where the last one would leave most of them idle. A tile then has up to two parts. The block (or
-// cluster) of the lower number has the first part, begins with it and leaves its sums in the workspace; the
-// next one adds them to its own and stores the tile. So the order of the sum is fixed, and nobody waits for a
-// block of a higher number, which need not have started yet.
+// cluster) of the lower number has the first part and leaves its sums in the workspace; the next one adds
+// them to its own and stores the tile. So the order of the sum is fixed, and nobody waits for a block of a
+// higher number, which need not have started yet. The first part comes before or behind the whole tiles of a
+// block.
 #pragma once
 
 #include "templates/nvidia/hopper_ws/hopper_ws.h"
@@ -62,7 +63,7 @@ private:
   Value base;         ///< the first tile that is shared out
   Value each, longer; ///< tiles of K of a share; so many have one more
   Place begin_, end_of_share_;
-  Value first_, end_, taking_; ///< taking_: the number of the piece that takes
+  Value first_, end_, taking_, leaving_; ///< the last two: numbers of the pieces that take and leave
 };
 
 } // namespace deepgen

@@ -248,6 +248,23 @@ TEST(RegimeDecision, RoundsCompareByTheMeanOfWhatIsKnown) {
   std::filesystem::remove_all(folder);
 }
 
+/// What leaves a later round before its bursts is as fast in these as it was.
+TEST(RegimeDecision, ALaterRoundWithoutBurstsTakesNoneAway) {
+  const auto folder = std::filesystem::temp_directory_path() / ("deepgen-later-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::vector<std::string> paths = {folder / "r0.jsonl", folder / "r1.jsonl"};
+  std::ofstream(paths[0])
+      << finals({arm("default", 1, 1, "r0"), arm("a", 1, 0.9, "r0"), arm("b", 0.99, 1.02, "r0")}).serialize();
+  RecordLog later = finals({arm("c", 0.99, 1.01, "r1")});
+  later.again = {arm("a", 1.01, 0, "r0"), arm("b", 0.98, 1.03, "r0")};
+  std::ofstream(paths[1]) << later.serialize();
+  const std::vector<LoggedRecord> records = read_records(paths);
+  EXPECT_NEAR(records[1].record.timing->ratio, std::sqrt(1.01 * 0.9), 1e-9);
+  EXPECT_NEAR(records[2].record.timing->ratio, std::sqrt(0.98 * 1.03), 1e-9) << "as it was there";
+  EXPECT_EQ(finalists_of(records)[1].record.sha256, "a");
+  std::filesystem::remove_all(folder);
+}
+
 TEST(RegimeDecision, RecordsKeepBothRegimes) {
   RecordLog log = finals({arm("default", 1, 1), arm("x", 0.9, 0)});
   log.records[0].points.push_back({{1, 2, 3, 4}, timing(0.5), 1, timing(0.25)});

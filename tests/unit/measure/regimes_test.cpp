@@ -200,11 +200,26 @@ TEST(Regimes, TheBestOfARoundAreTimedInBursts) {
     EXPECT_TRUE(r.first[i].timed());
     if (!r.bursts[i].timed()) continue;
     ++timed;
-    EXPECT_LT(i, 12u) << "the best of the first regime";
+    EXPECT_LT(i, 18u) << "the best of the first regime";
     EXPECT_LE(summarize(r.bursts[i], r.bursts[0], 1).ratio, 1);
   }
-  EXPECT_EQ(timed, 9u) << "eight, and the anchor";
+  EXPECT_EQ(timed, 15u) << "fourteen, and the anchor";
   EXPECT_EQ(r.bursts[0].rounds.size(), 3u);
+}
+
+/// Tiles that are a little slower at the power limit and much faster at the full clock stay to the end.
+TEST(Regimes, ArmsOfARoundLeaveByBothRegimes) {
+  std::vector<Arm> arms = {arm_of(kBoth, 0)};
+  const auto seconds = [](double ratio) { return 1e-5 * ratio; };
+  for (size_t i = 1; i < 20; ++i)
+    arms.push_back(i == 13 ? arm_of({seconds(1.06), seconds(0.85)}, i)
+                           : arm_of({seconds(1 + 0.01 * double(i)), seconds(1)}, i));
+  Progress silent("test");
+  const InTwo r = halving_in_two(arms, Bursts{in_bursts(arms)}, soon(), silent);
+  for (size_t i = 1; i < arms.size(); ++i)
+    EXPECT_GE(r.first[13].rounds.size(), r.first[i].rounds.size()) << i;
+  EXPECT_GT(r.first[13].rounds.size(), r.first[19].rounds.size());
+  EXPECT_EQ(r.first[13].rounds.size(), 17u) << "3, 5 and 9";
 }
 
 TEST(Regimes, ACrashInBurstsTakesOnlyItsTwin) {
