@@ -226,5 +226,21 @@ TEST(Hopper, PlantedFaultsAreFound) {
   }
 }
 
+TEST(Numbers, OfSixteenBitsAreWhatTheirFieldsSay) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const int exponent = int(bits >> 10 & 31), fraction = int(bits & 1023);
+    const double found = decode(Format::f16, bits), sign = bits >> 15 ? -1 : 1;
+    if (exponent == 31 && fraction) {
+      ASSERT_TRUE(std::isnan(found)) << bits;
+      continue;
+    }
+    const double finite =
+        sign * std::ldexp(exponent ? 1024 + fraction : fraction, std::max(exponent, 1) - 25);
+    ASSERT_EQ(found, exponent == 31 ? sign * HUGE_VAL : finite) << bits;
+    ASSERT_EQ(encode(Format::f16, found), bits);
+    ASSERT_EQ(std::signbit(found), bits >> 15 != 0) << bits;
+  }
+}
+
 } // namespace
 } // namespace deepgen::ptx_sim

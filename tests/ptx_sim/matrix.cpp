@@ -87,13 +87,15 @@ void multiply(Warp& w, const Instruction& in) {
   if (!w.gathered(all_lanes)) return;
   const Fragments f(w, in);
   const auto from = Format(in.types[3]), to = Format(in.types[0]);
+  double sums[16][8] = {};
+  for (int row = 0; row < in.m; ++row) // the columns together, as that is vector code
+    for (int k = 0; k < in.k; ++k)
+      for (int column = 0; column < 8; ++column) sums[row][column] += f.a[row][k] * f.b[k][column];
   uint64_t out[4][32];
   for (size_t i = 0; i < in.count(0); ++i) {
     const uint64_t* c = w.in(in.at(3, i));
     for (int l = 0; l < 32; ++l) {
-      const int row = l / 4 + 8 * (int(i) / 2), column = 2 * (l % 4) + int(i) % 2;
-      double sum = 0;
-      for (int k = 0; k < in.k; ++k) sum += f.a[row][k] * f.b[k][column];
+      const double sum = sums[l / 4 + 8 * (int(i) / 2)][2 * (l % 4) + int(i) % 2];
       out[i][l] = from == Format::s32 ? uint32_t(uint32_t(c[l]) + uint32_t(int32_t(sum)))
                                       : encode(to, sum + decode(from, c[l]));
     }

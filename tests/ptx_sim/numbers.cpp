@@ -77,43 +77,18 @@ int bits_of(Format f) {
   }
 }
 
-double decode(Format f, uint64_t bits) {
+const double* values_of_8_bits(Format f) {
   static const auto table = [](Format format) {
     std::array<double, 256> all;
     for (size_t i = 0; i < 256; ++i) all[i] = decode_small(small(format), i);
     return all;
   };
   static const std::array<double, 256> e4m3 = table(Format::e4m3), e5m2 = table(Format::e5m2);
-  switch (f) {
-  case Format::f64:
-    return to_double(bits);
-  case Format::f32:
-    return to_float(bits);
-  case Format::tf32:
-    return to_float(bits & 0xffffe000u); // the tensor core ignores the rest
-  case Format::bf16:
-    return to_float(bits << 16);
-  case Format::f16:
-    return decode_small(small(f), bits & 0xffff);
-  case Format::e4m3:
-    return e4m3[bits & 0xff];
-  case Format::e5m2:
-    return e5m2[bits & 0xff];
-  case Format::s8:
-    return int8_t(bits);
-  case Format::u8:
-    return uint8_t(bits);
-  default:
-    return int32_t(bits);
-  }
+  return (f == Format::e4m3 ? e4m3 : e5m2).data();
 }
 
-uint64_t encode(Format f, double x, bool saturate) {
+uint64_t encode_narrow(Format f, double x, bool saturate) {
   switch (f) {
-  case Format::f64:
-    return to_bits(x);
-  case Format::f32:
-    return to_bits(float(x));
   case Format::tf32: {
     const uint32_t bits = uint32_t(to_bits(float(x)));
     return std::isfinite(x) ? (bits + 0x1000u) & 0xffffe000u : bits;
