@@ -23,9 +23,11 @@ std::vector<TileClass> classes(int64_t size, int64_t tile) {
 // The estimate's constants, in cycles where no unit is named. What was measured says where; the others are
 // nominal values of current x86 cores (Intel's and AMD's optimization manuals), or set by hand. None is
 // fitted by a program: only the order of configs matters.
-constexpr double kL1Bytes = 128, kL2Bytes = 32, kL3Bytes = 10; ///< a cycle, from that cache
-constexpr double kL1Part = 0.8, kL2Part = 0.75;                ///< of the cache that what is swept may fill
-constexpr double kFmas = 2, kLoads = 2, kIssues = 4;           ///< a cycle
+/// A cycle, from that cache. From L2 it was 32, by which panels of 96 KB seemed slower than those of 24: at
+/// 64 x 4096 x 4096 on a Zen 4 they take 0.88 of the time (epyc-few-depths.csv, see kPiece).
+constexpr double kL1Bytes = 128, kL2Bytes = 48, kL3Bytes = 10;
+constexpr double kL1Part = 0.8, kL2Part = 0.75;      ///< of the cache that what is swept may fill
+constexpr double kFmas = 2, kLoads = 2, kIssues = 4; ///< a cycle
 constexpr double kFmaLatency = 4;
 constexpr double kLoopIssues = 3;               ///< instructions around an unrolled body
 constexpr double kInPlace = 1.15;               ///< loads for a vector of an unpacked B
@@ -35,6 +37,10 @@ constexpr double kCopyAlong = 0.15,
                  kCopyAcross = 0.45; ///< for 4 bytes that are packed, by the order in memory
 constexpr double kSetConflict = 0.1; ///< for an element of A whose rows share cache sets
 constexpr double kNewPage = 3.0;     ///< for a step of K on another page
+/// Of a B along K that no cache holds: bytes a cycle from memory, beside the way from L2; and for each piece
+/// of a row of B that a block of K is, as prefetchers stop at its end. From 60 configs of 1 to 4 x 4096 x
+/// 4096 (f32, nt) on a Zen 4: 80 ns a piece, 1.9 ns a line (benchmarks/cpu/results/epyc-few-depths.csv).
+constexpr double kMemoryBytes = 17, kPiece = 240;
 constexpr int64_t kPage = 4096, kFewRows = 8, kShortBlock = 64;
 
 /// Bytes per cycle at which an operand that is swept again and again arrives, by the cache that holds it.
@@ -106,6 +112,25 @@ double tile_cycles(const Gemm& p, const Device& device, const CpuTiling& t) {
   return cycles;
 }
 
+/// Sweeps over B of a config that copies it into panels: one, or one for each block of rows.
+double copies_of_b(const CpuTiling& t) {
+  const bool again = t.sums_elements && t.k_blocks > 1 && t.loops != 2;
+  return again ? double(ceil_div(t.m_tiles, t.mc_tiles)) : 1;
+}
+
+/// What a B along K costs that comes from memory, piece by piece, whenever it is copied or multiplied in
+/// place.
+double piece_cycles(const Gemm& p, const Device& device, const CpuTiling& t) {
+  const double bytes = double(p.n) * double(p.k) * double(size_of(p.a));
+  if (!p.b_transposed() || t.packed_b || bytes <= double(std::max(device.l2, device.l3))) return 0;
+  const double block = double(t.nc_tiles * t.nr * std::min(t.kc, p.k) * size_of(p.a));
+  const bool each = t.loops == 1 && block > kL2Part * double(device.l2); // tile of A has B from memory
+  const double sweeps = t.pack_b ? copies_of_b(t)
+                        : each   ? double(t.m_tiles)
+                                 : double(ceil_div(t.m_tiles, t.mc_tiles));
+  return sweeps * (bytes / kMemoryBytes + double(p.n * t.k_blocks) * kPiece);
+}
+
 /// Copies into panels, and what reading in place costs.
 double memory_cycles(const Gemm& p, const CpuTiling& t) {
   const double bytes = double(size_of(p.a)), m = double(p.m), n = double(p.n), k = double(p.k);
@@ -115,9 +140,7 @@ double memory_cycles(const Gemm& p, const CpuTiling& t) {
     cycles += m * k * sweeps * (p.a_transposed() ? kCopyAlong : kCopyAcross) * bytes / 4;
   }
   if (t.pack_b) {
-    const bool again = t.sums_elements && t.k_blocks > 1 && t.loops != 2; // for every block of rows
-    const double sweeps = again ? double(ceil_div(t.m_tiles, t.mc_tiles)) : 1;
-    cycles += n * k * sweeps * (p.b_transposed() ? kCopyAcross : kCopyAlong) * bytes / 4;
+    cycles += n * k * copies_of_b(t) * (p.b_transposed() ? kCopyAcross : kCopyAlong) * bytes / 4;
   }
   if (!t.pack_a && rows_conflict(p, t.mr)) cycles += kStreamConflict * m * k * double(t.n_tiles);
   if (!t.pack_a && !p.a_transposed() && t.mr > kFewRows && (p.k * size_of(p.a)) % kPage == 0 && t.m_tiles > 1)
@@ -143,7 +166,8 @@ double CpuTile::cost(const Gemm& whole, const Device& device, const Config& conf
   const CpuTiling t(p, config);
   constexpr double kHertz = 3e9; // nominal: only the order matters
   const Gemm product = p.ungated();
-  const double cycles = tile_cycles(product, device, t) + memory_cycles(product, t);
+  const double cycles =
+      tile_cycles(product, device, t) + piece_cycles(product, device, t) + memory_cycles(product, t);
   return double(p.batch) * with_stream(p, device, t.lines > 0, cycles) / kHertz;
 }
 
