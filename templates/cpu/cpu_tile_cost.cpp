@@ -38,7 +38,7 @@ constexpr double kCopyAlong = 0.15,
 constexpr double kSetConflict = 0.1; ///< for an element of A whose rows share cache sets
 constexpr double kNewPage = 3.0;     ///< for a step of K on another page
 /// Of a B along K that no cache holds: bytes a cycle from memory, beside the way from L2; and for each piece
-/// of a row of B that a block of K is, as prefetchers stop at its end. From 60 configs of 1 to 4 x 4096 x
+/// of a row of B that a block of K is, as prefetchers stop at its end. From 69 configs of 1 to 4 x 4096 x
 /// 4096 (f32, nt) on a Zen 4: 80 ns a piece, 1.9 ns a line (benchmarks/cpu/results/epyc-few-depths.csv).
 constexpr double kMemoryBytes = 17, kPiece = 240;
 constexpr int64_t kPage = 4096, kFewRows = 8, kShortBlock = 64;

@@ -97,13 +97,13 @@ TEST(StreamKAtRandom, IsRight) {
 /// On the device, too, what is verified has tiles that are shared.
 TEST(StreamKIsChecked, TheAwkwardShapeHasMoreThanAWave) {
   for (const HopperPair& x : kPairs)
-    for (const int64_t waves : {1, 2}) {
+    for (const int64_t stream_k : {1, 2}) { // and so many whole waves
       const Gemm p = Gemm::parse(x.problem);
-      const Config config = Config::parse(config_of(x, waves));
+      const Config config = Config::parse(config_of(x, stream_k));
       const Gemm awkward = find_template("hopper_ws").awkward(p, config).gemm();
       const HopperTiling t(awkward, config);
       const int64_t blocks = t.work(awkward) * t.cluster();
-      EXPECT_TRUE(blocks > 132 * waves && blocks < 132 * (waves + 1)) << x.name << ": " << blocks;
+      EXPECT_TRUE(blocks > 132 * stream_k && blocks < 132 * (stream_k + 1)) << x.name << ": " << blocks;
       EXPECT_GE(t.tiles_k, 12) << x.name;
       EXPECT_LT(awkward.flops(), cuda::CheckBudget().all_cases) << x.name;
     }

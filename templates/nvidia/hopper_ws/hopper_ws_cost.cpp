@@ -27,7 +27,7 @@ constexpr double kL2Bytes = 76;     ///< that TMA reads when all multiprocessors
 constexpr double kFillAlone = 0.05, kFillBusy = 0.95;
 constexpr double kMulticast = 1.65; ///< times as long does a load take that goes to several blocks
 constexpr double kFromMemory = 1.2; ///< the same of a block alone, of groups, whose weights come from memory
-/// The same of rows that straddle lines, by a block alone and by several. The latter by hand, from 122
+/// The same of rows that straddle lines, by a block alone and by several. The latter by hand, from 106
 /// configs of 1777 x 4864 x 3000 (../results/h200_stream_order).
 constexpr double kStraddle = 1.6, kStraddleShared = 1.33;
 // The same of rows of A beyond the last one, which TMA fills with zeros; and tiles for each of those with
