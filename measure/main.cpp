@@ -214,6 +214,7 @@ void add_compare(CLI::App& app, CompareCommand& c) {
       "sizes of the calls, of those that kernels have a range of: \"m=64\"; else the largest. Kernels "
       "for these sizes alone may be among the files");
   sub->add_flag("--vendor", c.vendor, "beside them the vendor's library, with the best of its algorithms");
+  sub->add_flag("--serial", c.serial, "on a GPU: every launch waits for the end of the one before");
   add_measure_options(*sub, c.options);
   sub->footer("Example:\n  deepgen-measure compare --device device.json r0/s00.dgk r1/s03.dgk");
   sub->callback([&c] { compare(c); });

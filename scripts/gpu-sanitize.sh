@@ -77,7 +77,7 @@ fi
 # The mbarriers of PTX are no objects that the tool is told of: it counts them up to so many a block.
 barriers=()
 if [[ $(compute-sanitizer --help 2>&1) == *--num-cuda-barriers* ]]; then
-  barriers=(--num-cuda-barriers 64)
+  barriers=(--num-cuda-barriers 256)
 fi
 
 failed=0

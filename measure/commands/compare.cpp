@@ -182,6 +182,14 @@ Json best_vendor(const std::vector<ArmResult>& results, size_t first, const std:
           {"ratio", {rounded(best->low), rounded(best->ratio), rounded(best->high)}}};
 }
 
+void check_regime(const Device& device, const CompareCommand& c) {
+  if (!c.serial || (!device.is_cpu() && c.options.regime == TunedFor::sustained)) return;
+  throw Error("--serial is a regime of its own, of GPUs", c.device,
+              device.is_cpu() ? "calls on a CPU follow each other one by one anyway"
+                              : "--regime " + to_string(c.options.regime) + " asks for another one",
+              device.is_cpu() ? "leave --serial out" : "leave one of the two out");
+}
+
 } // namespace
 
 void compare(const CompareCommand& command) {
@@ -189,6 +197,7 @@ void compare(const CompareCommand& command) {
   check_device(model, command.device, command.options.caches);
   const std::vector<KernelFile> files = load(command.files, model, command.at);
   const Problem problem = problem_of_calls(files.front().problem, command.at);
+  check_regime(model, command);
   const Stand stand(model, problem, workspace_of(files, problem), command.options, command.vendor);
   SizedField& field = stand.field();
   std::vector<Arm> arms = {field.kernel_arm("the first again", *files.front().find("main"))};
@@ -200,6 +209,8 @@ void compare(const CompareCommand& command) {
     for (Arm& arm : field.vendor_arms()) arms.push_back(std::move(arm));
     for (const std::string& note : field.vendor_notes()) progress.summary(note);
   }
+  if (command.serial)
+    for (Arm& arm : arms) arm = in_regime(arm, Regime::serial);
   const auto r =
       full_race(arms, kFewestRounds, kMostRounds, stand.options(command.options.seconds), progress);
   const std::vector<double> pairs = log_ratios(r[1], r[0]);

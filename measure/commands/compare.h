@@ -17,6 +17,7 @@ struct CompareCommand {
   std::string
       at; ///< sizes of the calls where problems have ranges: "m=64", "m=64 k=4096"; others are the largest
   bool vendor = false; ///< also the vendor's library: the best of its algorithms in this race
+  bool serial = false; ///< on a GPU: every launch waits for the end of the one before
   MeasureOptions options;
 };
 void compare(const CompareCommand&);

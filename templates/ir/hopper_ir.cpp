@@ -80,6 +80,8 @@ Value HopperIr::load_from_block(mlir::Type vector, Value address) {
   return bitcast(vector, pack(fields_of(*this, raw)));
 }
 
+void HopperIr::prefetch_map(Value map) { assembly(nullptr, "prefetch.tensormap [$0];", "l", map, true); }
+
 void HopperIr::load_tile(Value map, Value to, Value barrier, mlir::ValueRange coordinates, Value blocks) {
   std::string at, constraints = "r,l,r";
   Values operands = {to, map, barrier};

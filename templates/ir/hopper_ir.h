@@ -57,6 +57,8 @@ public:
   void set_flag(Value pointer);
   void await_flag(Value pointer);
 
+  /// Asks for a tensor map, which the first copies would otherwise wait for.
+  void prefetch_map(Value map);
   // Copies by tensor maps; coordinates innermost first. `blocks` (i16, null: this block alone): the blocks of
   // the cluster that get the tile, at the same address each, with their own barrier told.
   void load_tile(Value map, Value to, Value barrier, mlir::ValueRange coordinates, Value blocks = nullptr);

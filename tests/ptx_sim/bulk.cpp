@@ -162,6 +162,12 @@ void store_tensor(Warp& w, const Instruction& in) {
   }
 }
 
+/// prefetch.tensormap [map]: of something else it would cost time, and nobody would know.
+void prefetch_map(Warp& w, const Instruction& in) {
+  for (int l = 0; l < 32; ++l)
+    if (w.is_active(l)) map_at(w, address_of(w, in.at(0), l));
+}
+
 void commit(Warp& w, const Instruction&) {
   for (int l = 0; l < 32; ++l)
     if (w.is_active(l)) ++w.bulk_groups[l];
@@ -177,6 +183,10 @@ void wait_for_groups(Warp& w, const Instruction& in) {
 } // namespace
 
 bool decode_bulk(const Opcode& op, Instruction& in) {
+  if (op.text == "prefetch.tensormap") {
+    in.run = prefetch_map;
+    return true;
+  }
   if (!op.text.starts_with("cp.async.bulk")) return false;
   if (op.parts.size() < 4) return false;
   if (op.has("commit_group"))

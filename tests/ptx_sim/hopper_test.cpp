@@ -78,6 +78,7 @@ std::string kernel(const Spec& s) {
   setp.eq.s32 %p0, %r0, 0; setp.ne.s32 %p3, 1, 0;
   mov.b64 %rd1, map_a; cvta.param.u64 %rd1, %rd1; mov.b64 %rd2, map_b; cvta.param.u64 %rd2, %rd2;
   mov.u32 %r7, smem; add.s32 %r8, %r7, 8192; add.s32 %r9, %r7, 16384;
+  @%p0 prefetch.tensormap [%rd1];
   @%p0 mbarrier.init.shared.b64 [%r9], 1;
   @%p0 fence.mbarrier_init.release.cluster;
   bar.sync 0;
@@ -219,6 +220,7 @@ TEST(Hopper, PlantedFaultsAreFound) {
       {"[%r9], 16384;", "[%r9], 8192;", "does not know that the write has happened"},
       {"[%r8], [%rd2", "[%r8+64], [%rd2", "128"},
       {"[%r8], [%rd2", "[%r7], [%rd2", "race"},
+      {"prefetch.tensormap [%rd1];", "prefetch.tensormap [%rd1+256];", "the tensor map is no parameter"},
   };
   for (const Planted& p : all) {
     const Result r = Gemm(specs[0], 208)(replaced(right, p.what, p.by));

@@ -117,25 +117,6 @@ void HopperTiling::check() const {
                 "copies of operands of the largest call exceed 16 GiB", "take a smaller range");
 }
 
-/// Of any config: what is not legal has the revision of what nothing has altered.
-int64_t HopperWs::revision_for(const Gemm& p, const Config& config) const {
-  HopperEdge::Tiles left, right;
-  bool swap = false;
-  try {
-    const int64_t cluster_m = at(config, kClusterM), cluster_n = at(config, kClusterN);
-    left = {at(config, kBm), cluster_n, cluster_m}, right = {at(config, kBn), cluster_m, cluster_n};
-    swap = at(config, kSwap) != 0;
-  } catch (const Error&) { // a parameter is missing
-    return revision();
-  }
-  for (const bool a : {true, false}) {
-    const HopperEdge::Tiles& t = a == swap ? right : left;
-    if (t.rows < 8 || t.rows > 256 || t.share < 1 || t.along < 1 || t.rows % (8 * t.share) != 0) continue;
-    if (HopperEdge::box_rows(p, a, t)) return 5;
-  }
-  return revision();
-}
-
 std::string HopperWs::why_not(const Gemm& p, const std::string& arch) const {
   if (arch != "sm_90a") return "wgmma and TMA stores in this form are Hopper's: arch sm_90a";
   if (p.a == Type::f32 || p.a == Type::f64 || p.a == Type::u8)

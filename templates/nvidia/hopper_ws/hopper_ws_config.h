@@ -32,6 +32,7 @@ inline constexpr std::string_view kNames[] = {"bm",        "bn",      "slices", 
                                               "cluster_k", "splits",  "stream_k", "group",     "pdl",
                                               "align_a",   "align_b", "align_d"};
 
+inline constexpr int64_t kWarpgroup = 128;  ///< threads
 inline constexpr int64_t kSliceBytes = 128; ///< of K in one slice of a stage
 inline constexpr int64_t kAlignAB = 16;     ///< that TMA wants of bases, leading dimensions and strides
 inline constexpr int64_t kMostCopied = int64_t(1) << 34; ///< bytes, in units of 16 that 32 bits count

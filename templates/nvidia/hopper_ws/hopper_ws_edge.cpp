@@ -65,11 +65,13 @@ HopperEdge::Part HopperEdge::part_at(Value first) const {
   return {whole, any, ir.select(whole, ir.c(all), rows)};
 }
 
+Value HopperEdge::last_map(HopperIr& ir, Value map) { return ir.offset(map, kMapBytes); }
+
 void HopperEdge::load(Value first, Value k, Value entry, Value to, Value full, Value blocks) const {
   Values at = {k, first};
   if (entry) at.push_back(entry);
   // Nothing but conditions is kept through the main loop: of few registers a map would take two.
-  const auto last = [&] { ir.load_tile(ir.offset(map_, kMapBytes), to, full, at, blocks); };
+  const auto last = [&] { ir.load_tile(last_map(ir, map_), to, full, at, blocks); };
   ir.branch(
       own_.whole, [&] { ir.load_tile(map_, to, full, at, blocks); },
       [&] {

@@ -21,6 +21,9 @@ public:
   /// The block's copies of its part, which begins with row `first` and stays at `to`, for 128 bytes of K.
   void load(Value first, Value k, Value entry, Value to, Value full, Value blocks) const;
 
+  /// Of an operand's two maps, the second one: of last boxes.
+  static Value last_map(HopperIr&, Value map);
+
   /// How blocks tile an operand: `rows` has each tile, which `share` blocks have in common, and a cluster has
   /// `along` of such tiles.
   struct Tiles {

@@ -20,6 +20,7 @@ void HopperKernel::start() {
   }
   cluster = ir.divide(ir.block_x(), size), clusters = ir.divide(ir.grid_x(), size);
   ir.branch(ir.less(ir.thread(), 1), [&] {
+    prefetch_maps();
     for (int64_t s = 0; s < t.stages; ++s) {
       ir.barrier_init(full_barrier(ir.c(s)), 1);
       ir.barrier_init(empty_barrier(ir.c(s)), (t.pingpong ? 1 : t.consumers) * t.sharing());
@@ -35,7 +36,7 @@ void HopperKernel::start() {
   if (t.stream_k) stream.emplace(ir, p, t, arguments, work(), tiles_k, cluster, clusters);
   if (t.waits()) {
     ir.launch_dependents();
-    if (t.prefetch) prefetch();
+    if (t.prefetch) ir.branch(ir.at_least(ir.warpgroup(), 1), [&] { prefetch(); });
     ir.wait_for_predecessor();
   }
   if (!p.groups) return;

@@ -43,6 +43,7 @@ private:
   };
 
   void start();
+  void prefetch_maps();
   void produce();
   Values fill_tile(const Work&, mlir::ValueRange ring);
   void prefetch();

@@ -6,6 +6,7 @@
 namespace deepgen {
 
 using hopper::kSliceBytes;
+using hopper::kWarpgroup;
 
 /// By one thread; with cluster_k its whole warpgroup comes along, to meet the consumers.
 void HopperKernel::produce() {
@@ -61,16 +62,27 @@ HopperKernel::Edges HopperKernel::edges_of(const Work& w) const {
   return edges;
 }
 
+/// By one thread, before anything else: the first copies, and the first store, find the maps there.
+void HopperKernel::prefetch_maps() {
+  for (const HopperTile* tile : {&t.left, &t.right}) {
+    ir.prefetch_map(arguments.at("map_" + tile->name));
+    if (tile->edge_rows) ir.prefetch_map(HopperEdge::last_map(ir, arguments.at("map_" + tile->name)));
+  }
+  if (t.stores_tiles()) ir.prefetch_map(arguments.at("map_d"));
+  if (!t.staging.reads.empty()) ir.prefetch_map(arguments.at("map_" + t.staging.reads));
+}
+
 /// Asks for the first stages before the predecessor has ended, whose last blocks leave memory idle. It may
-/// still write what is read here: that is brought into L2 alone.
+/// still write what is read here: that is brought into L2 alone. By the consumers, who have nothing to do
+/// yet: where no predecessor is awaited, the producer's copies start beside it.
 void HopperKernel::prefetch() {
   const Work w = stream ? locate_piece(stream->first()) : locate(cluster);
   prefetch(t.left, w.m0, rank_n, w, w.cluster_n, clusters_n);
   prefetch(t.right, w.n0, rank_m, w, w.cluster_m, clusters_m);
 }
 
-/// By all threads, a line each: TMA would be busy with them when the copies come. Clusters that read the same
-/// lines ask for a part of them each.
+/// By all their threads, a line each: TMA would be busy with them when the copies come. Clusters that read
+/// the same lines ask for a part of them each.
 void HopperKernel::prefetch(const HopperTile& tile, Value first, Value part, const Work& w, Value sharer,
                             const SizeValue& sharers) {
   if (t.pack.place(tile.name).ld) return; // the predecessor is still packing
@@ -84,7 +96,8 @@ void HopperKernel::prefetch(const HopperTile& tile, Value first, Value part, con
   if (p.batch > 1)
     base = ir.offset(base, ir.mul(ir.mul(ir.to_i64(w.entry), arguments.at("stride_" + tile.name)), size));
   Value stages = ir.min(w.k_count, ir.c(t.stages));
-  Value begin = ir.add(ir.thread(), ir.mul(sharer, t.threads));
+  const int64_t askers = t.threads - kWarpgroup;
+  Value begin = ir.add(ir.sub(ir.thread(), ir.c(kWarpgroup)), ir.mul(sharer, askers));
   const auto ask = [&](Value line) {
     Value stage = ir.divide(line, of_stage), in_stage = ir.remainder(line, of_stage);
     Value k = ir.mul(ir.add(w.k_first, ir.mul(stage, t.parts())), t.bk);
@@ -105,8 +118,8 @@ void HopperKernel::prefetch(const HopperTile& tile, Value first, Value part, con
     });
   };
   if (sharers.is_constant())
-    return ir.rolled_loop(begin, ir.mul(stages, of_stage), t.threads * sharers.constant(), ask);
-  ir.rolled_loop(begin, ir.mul(stages, of_stage), ir.mul(sharers.value(), t.threads), {},
+    return ir.rolled_loop(begin, ir.mul(stages, of_stage), askers * sharers.constant(), ask);
+  ir.rolled_loop(begin, ir.mul(stages, of_stage), ir.mul(sharers.value(), askers), {},
                  [&](Value line, mlir::ValueRange) {
                    ask(line);
                    return Values();
