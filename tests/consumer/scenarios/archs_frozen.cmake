@@ -1,6 +1,6 @@
 # A lock for several archs, frozen on a host without their devices: the same library; without the lock's ptxas an error that
 # says so, and in mode lock PTX alone. The entries are written here, from the kernels of a build that takes the defaults.
-include(${CMAKE_CURRENT_LIST_DIR}/../lock_entry.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/../../lock_entry.cmake)
 
 configure(archs build -DDEEPGEN_MODE=lock)
 build(build)

@@ -1,6 +1,6 @@
 # Vendored kernels of GPUs, whose devices are not here: the same library as compiling gives; an UNTUNED problem beside them
 # is compiled.
-include(${CMAKE_CURRENT_LIST_DIR}/../lock_entry.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/../../lock_entry.cmake)
 configure(archs build -DDEEPGEN_MODE=lock)
 build(build)
 run(${PREFIX}/bin/deepgen --version)
