@@ -3,7 +3,7 @@
 
 #include "tests/amd_sim/check.h"
 #include "tests/amd_sim/compiled.h"
-#include "tests/ptx_sim/attention_check.h"
+#include "tests/ptx_sim/check/attention_check.h"
 
 namespace deepgen::amd_sim {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "tests/amd_sim/launch.h"
-#include "tests/ptx_sim/check.h"
-#include "tests/ptx_sim/rows_check.h"
+#include "tests/ptx_sim/check/check.h"
+#include "tests/ptx_sim/check/rows_check.h"
 
 namespace deepgen::amd_sim {
 

@@ -1,6 +1,6 @@
 #include "tests/amd_sim/chip.h"
 
-#include "tests/ptx_sim/fault.h"
+#include "tests/ptx_sim/program/fault.h"
 
 namespace deepgen::amd_sim {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tests/amd_sim/program.h"
-#include "tests/ptx_sim/fault.h"
+#include "tests/ptx_sim/program/fault.h"
 
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/Instructions.h"

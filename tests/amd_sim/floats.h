@@ -1,7 +1,7 @@
 // Floats: the types of LLVM IR as bits. f16 and bf16 are computed in f32 and rounded once.
 #pragma once
 
-#include "tests/ptx_sim/numbers.h"
+#include "tests/ptx_sim/program/numbers.h"
 
 #include <array>
 #include <cmath>

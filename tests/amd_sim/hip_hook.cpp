@@ -6,7 +6,7 @@
 #include "tests/amd_sim/launch.h"
 #include "tests/amd_sim/program.h"
 #include "tests/fake_hip/code_object.h"
-#include "tests/ptx_sim/fault.h"
+#include "tests/ptx_sim/program/fault.h"
 
 #include <algorithm>
 #include <array>

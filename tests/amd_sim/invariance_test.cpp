@@ -3,7 +3,7 @@
 #include "generator/space/space.h"
 #include "tests/amd_sim/check.h"
 #include "tests/amd_sim/compiled.h"
-#include "tests/ptx_sim/equal_rows.h"
+#include "tests/ptx_sim/check/equal_rows.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tests/amd_sim/launch.h"
-#include "tests/ptx_sim/fault.h"
+#include "tests/ptx_sim/program/fault.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Right kernels, written by hand in LLVM IR: what the simulator computes.
 #include "tests/amd_sim/kernel_text.h"
 #include "tests/amd_sim/small_floats.h"
-#include "tests/ptx_sim/numbers.h"
+#include "tests/ptx_sim/program/numbers.h"
 
 #include <cmath>
 #include <numeric>

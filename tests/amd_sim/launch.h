@@ -2,7 +2,7 @@
 // random order, each up to a barrier. The same seed gives the same run.
 #pragma once
 
-#include "tests/ptx_sim/global_memory.h"
+#include "tests/ptx_sim/machine/global_memory.h"
 
 #include <array>
 #include <string>

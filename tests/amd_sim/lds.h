@@ -4,7 +4,7 @@
 #pragma once
 
 #include "tests/amd_sim/chip.h"
-#include "tests/ptx_sim/shared_memory.h"
+#include "tests/ptx_sim/machine/shared_memory.h"
 
 #include <map>
 

@@ -1,6 +1,6 @@
 #include "tests/amd_sim/matrix_layout.h"
 
-#include "tests/ptx_sim/fault.h"
+#include "tests/ptx_sim/program/fault.h"
 
 #include <cstdio>
 

@@ -4,9 +4,9 @@
 #include "templates/core/cheapest.h"
 #include "tests/amd_sim/compiled.h"
 #include "tests/amd_sim/launch.h"
-#include "tests/ptx_sim/fault.h"
-#include "tests/ptx_sim/numbers.h"
-#include "tests/ptx_sim/operands.h"
+#include "tests/ptx_sim/check/operands.h"
+#include "tests/ptx_sim/program/fault.h"
+#include "tests/ptx_sim/program/numbers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include "tests/amd_sim/wave.h"
 
 #include "tests/amd_sim/workgroup.h"
-#include "tests/ptx_sim/fault.h"
+#include "tests/ptx_sim/program/fault.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "tests/amd_sim/program.h"
-#include "tests/ptx_sim/order.h"
+#include "tests/ptx_sim/machine/order.h"
 
 #include <bit>
 #include <cstring>

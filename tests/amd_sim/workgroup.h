@@ -3,7 +3,7 @@
 
 #include "tests/amd_sim/lds.h"
 #include "tests/amd_sim/wave.h"
-#include "tests/ptx_sim/global_memory.h"
+#include "tests/ptx_sim/machine/global_memory.h"
 
 #include <array>
 #include <memory>
