@@ -1,4 +1,4 @@
-# scripts/amd-board.sh, for the first who has a board, on the simulated device: all of its steps, tiny.
+# scripts/gpu/amd-board.sh, for the first who has a board, on the simulated device: all of its steps, tiny.
 set(ENV{DEEPGEN_HIP_DRIVER} ${FAKE_HIP})
 set(ENV{FAKE_HIP_HOOK} ${AMD_SIM_HOOK})
 set(ENV{FAKE_HIP_REPLAYS} 0)
@@ -11,7 +11,7 @@ set(ENV{FLOW_OPTIONS} "-DDEEPGEN_ATTACHED_GPUS=gfx942 -DDEEPGEN_ATTACHED_GPU_COU
 set(ENV{SUITE} ${WORK}/suite.txt)
 set(ENV{SUITE_OPTIONS} "--slots 2 --seconds 2")
 file(WRITE ${WORK}/suite.txt "tiny bf16 nt 1 24 40 32 bias_relu\n")
-set(script ${DEEPGEN_SOURCE}/scripts/amd-board.sh)
+set(script ${DEEPGEN_SOURCE}/scripts/gpu/amd-board.sh)
 
 run(${script} ${PREFIX}/bin ${WORK}/board.tar.gz)
 expect("2 pairs verified on gfx942, 2 wanted" "right: mfma" "Geometric mean of 1 ratios" "packed into ${WORK}/board.tar.gz")

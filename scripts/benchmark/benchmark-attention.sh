@@ -7,11 +7,11 @@
 #   PREFIX=folder    an installed DeepGen or an unpacked archive; else it is built. Needs libdnnl-dev and libopenblas0-pthread,
 #                    which are not installed then
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export DEEPGEN_CACHE=off # everything is made and measured anew
 name=${NAME:-this} out=$PWD/build/benchmark/attention
 mkdir -p "$out"
-source scripts/benchmark-prefix.sh
+source scripts/benchmark/benchmark-prefix.sh
 find_deepgen libdnnl-dev libopenblas0-pthread
 lock=$out/$name-attention.lock.json tune=tune mode=auto
 if [ "${LOCK:-}" = none ]; then

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Do kernels that say that they add up over K in one order give the same bits on a GPU?
 
-  scripts/gpu-invariance.py compile BIN OUT      on a host with deepgen and ptxas: writes kernels to OUT
-  scripts/gpu-invariance.py verify BIN OUT       on a GPU host with deepgen-measure alone
+  scripts/gpu/gpu-invariance.py compile BIN OUT      on a host with deepgen and ptxas: writes kernels to OUT
+  scripts/gpu/gpu-invariance.py verify BIN OUT       on a GPU host with deepgen-measure alone
 
 Each row is a batch invariant problem with several configs of one order of sums, in one kernel file as parts of a range have.
 `verify` calls each of them with equal rows at several places and M, and compares the bits of all: `varies` names what differs.

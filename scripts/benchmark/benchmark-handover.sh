@@ -2,13 +2,13 @@
 # What handing a call to several threads costs: builds benchmarks/cpu/handover.cpp with the runtime's pool and runs it. Needs g++
 # alone; wants a machine that does nothing else. Some seconds for each number of threads.
 #
-#   scripts/benchmark-handover.sh [threads ...]      default: 2, 4, 8, ... and as many as this process may use
+#   scripts/benchmark/benchmark-handover.sh [threads ...]      default: 2, 4, 8, ... and as many as this process may use
 #
 #   NAME=this        files are build/benchmark/NAME-handover.{csv,md}
 #   STATIC=1         builds build/benchmark/handover for a host without a compiler, and runs nothing; there:
 #                    ./handover samples.csv [threads ...]
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=build/benchmark
 mkdir -p $out
 ${CXX:-g++} -std=c++20 -O2 -pthread ${STATIC:+-static} -I. -Iruntime/include -Ibenchmarks/cpu benchmarks/cpu/handover.cpp \

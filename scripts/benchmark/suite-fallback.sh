@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tunes a suite with FALLBACK vendor on this machine, and says whether a row is left under 0.99 of the vendor's library.
-#   scripts/suite-fallback.sh PREFIX SUITE ARCH OUT [ROW...]
-#   CAP=420 scripts/suite-fallback.sh /opt/deepgen benchmarks/gpu/suite.txt sm_90a fallback-h200 sq1024 dec16     on a GPU host
-#   scripts/suite-fallback.sh /opt/deepgen benchmarks/cpu/suite.txt cpu fallback-cpu c128 c512   on a CPU, of f32 and f64
+#   scripts/benchmark/suite-fallback.sh PREFIX SUITE ARCH OUT [ROW...]
+#   CAP=420 scripts/benchmark/suite-fallback.sh /opt/deepgen benchmarks/gpu/suite.txt sm_90a fallback-h200 sq1024 dec16     on a GPU host
+#   scripts/benchmark/suite-fallback.sh /opt/deepgen benchmarks/cpu/suite.txt cpu fallback-cpu c128 c512   on a CPU, of f32 and f64
 # PREFIX is an unpacked package; beside it cmake, ninja, python3 and a C++ compiler are needed. OUT gets CMakeLists.txt, the lock
 # and results/*.csv. Rows follow each other, in the order of the suite; CAP (seconds): none begins that would not end by then, by
 # the longest before it. A second run goes on where the first has stopped. BUDGET=quick is for trying it, OPTIONS for more of

@@ -4,8 +4,8 @@
 # Arguments go to cpu_ranges (e.g. --rounds 15). PREFIX: an installed DeepGen; else the release is built and installed.
 set -euo pipefail
 export DEEPGEN_CACHE=off # everything is made and measured anew
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-source scripts/benchmark-prefix.sh
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+source scripts/benchmark/benchmark-prefix.sh
 find_deepgen libopenblas0-pthread libdnnl-dev
 tree=build/benchmark/ranges
 cmake -G Ninja -S benchmarks/cpu -B $tree -DSUITE=ranges.txt -DLOCK="$PWD/$tree.lock.json" -UDeepGen_DIR -DCMAKE_PREFIX_PATH="$prefix" \

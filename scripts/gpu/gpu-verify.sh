@@ -2,7 +2,7 @@
 # Verifies random (problem, config) pairs on the attached GPU: all templates, types, layouts and epilogues, sizes of 1 to
 # 3000. Each pair is compiled for the GPU's own arch and run in every case of `deepgen-measure verify` (dense, gaps between
 # rows, alpha and beta, in place, broadcast), also on the template's awkward shape.
-#   scripts/gpu-verify.sh <folder of deepgen and deepgen-measure> [<pairs>] [<seed>] [<option of deepgen check-ptxas>...]
+#   scripts/gpu/gpu-verify.sh <folder of deepgen and deepgen-measure> [<pairs>] [<seed>] [<option of deepgen check-ptxas>...]
 # Fails when a pair is wrong or does not compile, or when fewer are verified than asked for. Exits with 77 without a GPU.
 # The kernel files stay behind when it fails.
 set -euo pipefail

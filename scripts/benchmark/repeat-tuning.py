@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tunes the same problems several times over and tells whether the winners agree.
 
-  scripts/repeat-tuning.py --bin build/ci/bin --work DIR [--arch cpu] [--repeats 5] [--slots 40 24] [--seconds 20]
+  scripts/benchmark/repeat-tuning.py --bin build/ci/bin --work DIR [--arch cpu] [--repeats 5] [--slots 40 24] [--seconds 20]
                            "gemm m=512 n=512 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4" ...
 
 Every repetition plans, compiles, measures and decides as a build does, and takes no measurement from the cache. Winners that

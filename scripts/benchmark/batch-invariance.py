@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What BATCH_INVARIANT costs: tunes a function with it and one without, and prints their times by size.
 
-  scripts/batch-invariance.py PREFIX FOLDER ARCH "1..8192 4096 4096" "bf16 bf16 bf16" [LAYOUT]
+  scripts/benchmark/batch-invariance.py PREFIX FOLDER ARCH "1..8192 4096 4096" "bf16 bf16 bf16" [LAYOUT]
 
 PREFIX: an installed DeepGen. FOLDER gets the project, its build tree and its lock. The ratio at a point is of two searches: where
 both have timed the vendor's library, of the times in units of that, as these are of one process each; else of the times.

@@ -7,11 +7,11 @@
 #   PREFIX=folder    an installed DeepGen or an unpacked archive; else it is built. Needs libdnnl-dev, which is not installed then
 #   BUDGET= ROWS=    the search's budget; "norm_f32_1024;rms_bf16_1024": only these
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export DEEPGEN_CACHE=off # everything is made and measured anew
 name=${NAME:-this} out=$PWD/build/benchmark/rows
 mkdir -p "$out"
-source scripts/benchmark-prefix.sh
+source scripts/benchmark/benchmark-prefix.sh
 find_deepgen libdnnl-dev
 lock=$out/$name.lock.json tune=tune mode=auto
 if [ "${LOCK:-}" = none ]; then

@@ -2,7 +2,7 @@
 # Times the products of 16 and 8 bits of benchmarks/cpu/dot.txt on one thread beside oneDNN, in one process. Wants a machine that does
 # nothing else: 3 minutes for 31 rounds, and 20 minutes more for a search. Arguments go to cpu_dot_benchmark (--rounds 31 --row bf_gelu).
 #
-#   scripts/benchmark-dot.sh [--rounds n] [--row name]
+#   scripts/benchmark/benchmark-dot.sh [--rounds n] [--row name]
 #
 #   NAME=epyc        files are build/benchmark/dot/NAME-dot.{csv,md}; default: this
 #   TUNED=1          search first; otherwise these are the configs that the estimate puts first
@@ -11,14 +11,14 @@
 #                    Needs g++, cmake, ninja-build and libdnnl-dev, which are not installed then
 #   CPU=1            run on this CPU alone (taskset)
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 if [ -n "${LOCK:-}" ] && [ -n "${TUNED:-}" ]; then
   echo "LOCK takes kernels of a lock, TUNED searches: name one" >&2
   exit 2
 fi
 name=${NAME:-this} out=$PWD/build/benchmark/dot
 mkdir -p "$out"
-source scripts/benchmark-prefix.sh
+source scripts/benchmark/benchmark-prefix.sh
 find_deepgen libdnnl-dev
 lock=$out/$name-dot.lock.json mode=auto untuned=ON
 if [ -n "${LOCK:-}" ]; then

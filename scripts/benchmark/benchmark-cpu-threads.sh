@@ -2,7 +2,7 @@
 # Tunes the GEMMs of a GPT-2's training step (benchmarks/cpu/gpt2.txt) on this machine and times them on several threads beside
 # OpenBLAS and oneDNN. Wants a machine that does nothing else.
 #
-#   scripts/benchmark-cpu-threads.sh [2 ...]        numbers of threads; default: 2
+#   scripts/benchmark/benchmark-cpu-threads.sh [2 ...]        numbers of threads; default: 2
 #
 #   NAME=epyc        files are build/benchmark/threads/NAME-<threads>.{csv,md} and NAME.lock.json; default: this
 #   LOCK=f.json      take the kernels of this lock, instead of a search
@@ -11,11 +11,11 @@
 #   CPUS=0,1         run on these CPUs alone (taskset), e.g. on one thread a core
 #   ROUNDS=21 SAMPLE=0.1 BUDGET= ROWS=               rounds; seconds of a sample; the search's budget; "f_qkv;w_fc": only these
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export DEEPGEN_CACHE=off # everything is made and measured anew
 name=${NAME:-this} out=$PWD/build/benchmark/threads
 mkdir -p "$out"
-source scripts/benchmark-prefix.sh
+source scripts/benchmark/benchmark-prefix.sh
 find_deepgen libopenblas0-pthread libdnnl-dev libxsmm-dev
 lock=$out/$name.lock.json tune=tune mode=auto
 if [ -n "${LOCK:-}" ]; then

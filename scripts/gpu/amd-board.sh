@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What nobody who wrote the kernels for AMD's GPUs could do: runs them on a board. Verifies random kernels, takes a project
 # through search, lock and call, tunes a suite beside hipBLASLt and rocBLAS, and packs what came of it into one file.
-#   scripts/amd-board.sh <folder of deepgen and deepgen-measure> <results>.tar.gz [<step>...]
+#   scripts/gpu/amd-board.sh <folder of deepgen and deepgen-measure> <results>.tar.gz [<step>...]
 # Steps: system verify flow suite; all of them, in this order, unless named. About two hours; what is there of an earlier run
 # of the suite is kept. Needs ROCm and Python 3.8; for `flow` also CMake, Ninja and a C++ compiler. It sends nothing anywhere.
 # Of several GPUs it takes the first; HIP_VISIBLE_DEVICES chooses another one.
@@ -12,7 +12,7 @@ if [ $# -lt 2 ] || [ ! -x "$1/deepgen" ]; then
   sed -n '2,9s/^# //p' "$0" >&2
   exit 2
 fi
-here=$(dirname "$(realpath "$0")")/..
+here=$(dirname "$(realpath "$0")")/../..
 bin=$(realpath "$1")
 mkdir -p "$(dirname "$2")"
 packed=$(realpath "$2")
@@ -46,7 +46,7 @@ system() {
 }
 verify() {
   # shellcheck disable=SC2086 # words
-  "$here/scripts/gpu-verify.sh" "$bin" "${PAIRS:-500}" 1 ${VERIFY_OPTIONS:-}
+  "$here/scripts/gpu/gpu-verify.sh" "$bin" "${PAIRS:-500}" 1 ${VERIFY_OPTIONS:-}
 }
 flow() {
   local work status

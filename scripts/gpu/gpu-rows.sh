@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tunes, verifies and times rows on the attached GPU beside the reading kernel of the same run: softmax, layer_norm, rms_norm
 # with a residual, and rms_norm quantised to e4m3, of rows of 1024 to 16384 bf16. The bar: 90 % of what reading gets.
-#   scripts/gpu-rows.sh PREFIX OUTDIR        PREFIX: an installed DeepGen, or a folder of deepgen and deepgen-measure
+#   scripts/gpu/gpu-rows.sh PREFIX OUTDIR        PREFIX: an installed DeepGen, or a folder of deepgen and deepgen-measure
 # OUTDIR gets a folder a problem with its kernels and records, and rows.tsv; benchmarks/gpu/rows_torch.py reads it. A problem
 # that OUTDIR has already is not tuned again. Exits with 77 without a GPU, with 1 when a kernel is wrong.
 # From the environment: SLOTS=32 candidates a round, ROUNDS=2, SECONDS_EACH=12 of measuring a round, COLUMNS_OF="1024 2048 ...",
@@ -24,7 +24,7 @@ key_of() {
 }
 
 target=rows
-# shellcheck source=scripts/gpu-tune.sh
+# shellcheck source=scripts/gpu/gpu-tune.sh
 source "$(dirname "$0")/gpu-tune.sh"
 
 for kind in $kinds; do

@@ -4,8 +4,8 @@
 # PREFIX: an installed DeepGen; else the release is built and installed.
 set -euo pipefail
 export DEEPGEN_CACHE=off # everything is made and measured anew
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-source scripts/benchmark-prefix.sh
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+source scripts/benchmark/benchmark-prefix.sh
 find_deepgen libopenblas0-pthread libblis4-openmp libdnnl-dev libxsmm-dev
 cmake -G Ninja -S benchmarks/cpu -B build/benchmark/cpu -UDeepGen_DIR -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release
 cmake --build build/benchmark/cpu

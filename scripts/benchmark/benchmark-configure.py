@@ -66,7 +66,7 @@ def timed(command):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[1])
+    parser.add_argument("--source", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--problems", type=int, nargs="+", default=[100, 250, 500, 1000, 2000])
     parser.add_argument("--null", type=int, nargs="*", default=[1000], help="problems for which a null build is timed, too")

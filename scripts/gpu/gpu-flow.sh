@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The whole flow of the package with its example cuda_ffn, checked at every step. Exits with 1 at the first thing that is wrong.
-#   scripts/gpu-flow.sh PACKAGE.tgz OUTDIR            on a GPU host: search, run, tune, build from the lock, build frozen
-#   scripts/gpu-flow.sh --frozen PACKAGE.tgz OUTDIR   on a host without a GPU: the same kernels from OUTDIR's lock?
+#   scripts/gpu/gpu-flow.sh PACKAGE.tgz OUTDIR            on a GPU host: search, run, tune, build from the lock, build frozen
+#   scripts/gpu/gpu-flow.sh --frozen PACKAGE.tgz OUTDIR   on a host without a GPU: the same kernels from OUTDIR's lock?
 # Needs cmake, ninja, a C++ compiler and the CUDA Toolkit; the second form the ptxas of the first. OUTDIR gets the lock,
 # the SHA-256 of every kernel in the library, the log, and an archive of the records; --frozen only reads there.
 # From the environment: DEEPGEN_ARCHS, DEEPGEN_SLOTS (as in CMake), DEEPGEN_MEASURE_SECONDS.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Kernels whose M or K only a call knows, beside kernels of the same config for that size alone: right, and how much slower?
 
-  scripts/gpu-ranges.py compile BIN OUT      on a host with deepgen and ptxas: writes kernels to OUT
-  scripts/gpu-ranges.py measure BIN OUT      on a GPU host with deepgen-measure alone: verifies, then times them
+  scripts/gpu/gpu-ranges.py compile BIN OUT      on a host with deepgen and ptxas: writes kernels to OUT
+  scripts/gpu/gpu-ranges.py measure BIN OUT      on a GPU host with deepgen-measure alone: verifies, then times them
 
 Both take --sizes, --arch, and --only (names of rows). `measure` verifies each kernel with a range at several sizes,
 then times it in calls of each size, interleaved with the kernel for that size. OUT gets a JSON file for each pair and

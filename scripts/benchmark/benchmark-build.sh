@@ -3,7 +3,7 @@
 # Prints a table of medians; needs build/release (cmake --preset release). Takes some minutes: the lock is made by tuning.
 set -euo pipefail
 export DEEPGEN_CACHE=off # everything is made and measured anew
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 work=$PWD/build/benchmark
 prefix=$work/deepgen
 cmake --build --preset release >/dev/null

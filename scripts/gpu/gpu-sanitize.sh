@@ -2,7 +2,7 @@
 # Runs compute-sanitizer (memcheck, racecheck, initcheck, synccheck) over random configs, spread over the templates and the
 # types of A, on the attached GPU, in every case of `deepgen-measure verify`. Operands lie in allocations of their own size, so
 # that memcheck sees a read beside them. Beside small problems it takes large ones: K above 1200, or blocks in clusters.
-#   scripts/gpu-sanitize.sh <folder of deepgen and deepgen-measure> [<count>] [<seed>] [<count of large ones>] \
+#   scripts/gpu/gpu-sanitize.sh <folder of deepgen and deepgen-measure> [<count>] [<seed>] [<count of large ones>] \
 #                            [<option of deepgen check-ptxas>...]   such as --op attention, with 0 large ones
 # Needs compute-sanitizer in PATH or in /usr/local/cuda/bin. Exits with 77 without it or without a GPU. Where gpu_test lies
 # in the folder too, it first shows that memcheck notices an illegal access of a worker.
