@@ -94,7 +94,7 @@ for step in "${steps[@]}"; do
   fi
 done
 tar czf "$packed" --exclude='*.dgk' -C "$(dirname "$out")" "$(basename "$out")"
-echo "== packed into $packed; docs/amd.md says which numbers to compare"
+echo "== packed into $packed; docs/design/amd.md says which numbers to compare"
 if [ ${#failed[@]} -gt 0 ]; then
   echo "FAILED: ${failed[*]}"
   exit 1

@@ -1,6 +1,6 @@
 """Holds the pages to what they promise: check.py style|links SOURCE
 
-style: README.md and docs/*.md have sentences of at most 25 words, lines of at most 110 columns and at most 250 lines
+style: README.md and the pages below docs/ have sentences of at most 25 words, lines of at most 110 columns and at most 250 lines
 (README.md: 120); docs/*.md have a list of their sections. A section with measured numbers names their raw results, on pages of MEASURED.
 links: every relative link, anchor and image of the repository's pages exists, no page of docs/ is left out of its table of
 contents, no page names a source that is not there, and no other file a page."""
@@ -16,7 +16,7 @@ MOST_WORDS, MOST_COLUMNS, MOST_LINES, MOST_README, MOST_UNLISTED = 25, 110, 250,
 
 
 # Pages of what nobody can look up in the sources: times of hardware.
-MEASURED = ("docs/amx.md", "docs/threads.md")
+MEASURED = ("docs/design/amx.md", "docs/threads.md")
 NUMBER = re.compile(r"\b\d[\d.,]* ?(?:ns|µs|us|cycles|(?:G|T)FLOP/s|GB/s|times as|%)(?!\w)|\| [^|]*\b(?:ns|µs|us|cycles|microseconds) *\|", re.IGNORECASE)
 RAW = re.compile(r"`benchmarks/[\w./-]*results/[\w.-]+`")
 
@@ -78,9 +78,9 @@ def check_links(root, files):
                 found.append(f"{file}:{number}: {target}: that page has no such heading")
     index = root / "docs/README.md"
     listed = {(index.parent / target.partition("#")[0]).resolve() for _, target, _ in page(index).links()} if index.exists() else set()
-    for path in sorted((root / "docs").glob("*.md")):
+    for path in sorted((root / "docs").rglob("*.md")):
         if path != index and path not in listed:
-            found.append(f"docs/README.md does not list {path.name}")
+            found.append(f"docs/README.md does not list {path.relative_to(root / 'docs')}")
     return found + check_sources(root, files) + check_mentions(root, files)
 
 
@@ -123,7 +123,7 @@ def main():
     if what == "links":
         found = check_links(root, tracked(root))
     else:
-        paths = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+        paths = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
         found = [message for path in paths for message in check_style(str(path.relative_to(root)), path.read_text())]
     print("\n".join(found) or f"docs.{what}: nothing to say")
     return bool(found)
