@@ -10,7 +10,7 @@
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.25)
 
-# As base/search/search_options.h and docs/formats.md.
+# As base/search/search_options.h and docs/reference/formats.md.
 set_property(GLOBAL PROPERTY DEEPGEN_STRATEGIES auto grid random anneal genetic gbt xgboost)
 set_property(GLOBAL PROPERTY DEEPGEN_BUDGETS quick default thorough)
 set_property(GLOBAL PROPERTY DEEPGEN_REGIMES sustained burst balanced)
@@ -98,7 +98,7 @@ function(_deepgen_search_keys target file text allowed)
   string(JSON type ERROR_VARIABLE error TYPE "${text}" ${ARGN})
   if(NOT type STREQUAL "OBJECT")
     _deepgen_fail(${target} SEARCH_FILE "${file}" "is no search file: '${ARGN}' is not an object"
-      "a JSON object, see docs/formats.md")
+      "a JSON object, see docs/reference/formats.md")
   endif()
   if(count GREATER 0)
     math(EXPR last "${count} - 1")
@@ -124,14 +124,14 @@ function(_deepgen_check_depth target keyword file text)
   string(REGEX REPLACE "[]}]" "" text "${text}")
   string(LENGTH "${text}" open)
   if(open GREATER 16)
-    _deepgen_fail(${target} ${keyword} "${file}" "is nested more than 16 deep" "a file as docs/formats.md and docs/cluster.md have it")
+    _deepgen_fail(${target} ${keyword} "${file}" "is nested more than 16 deep" "a file as docs/reference/formats.md and docs/cluster.md have it")
   endif()
 endfunction()
 
 # The text of a search file whose syntax and keys are good; CMake runs again when it changes.
 function(_deepgen_read_search target file result)
   if(NOT EXISTS ${file} OR IS_DIRECTORY ${file})
-    _deepgen_fail(${target} SEARCH_FILE "${file}" "does not exist" "the path of a search file, see docs/formats.md")
+    _deepgen_fail(${target} SEARCH_FILE "${file}" "does not exist" "the path of a search file, see docs/reference/formats.md")
   endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   _deepgen_read_text(${target} SEARCH_FILE "${file}" text)

@@ -5,7 +5,7 @@
     scripts/fit_gpu_rows.py --fit                  fits them, and prints them for templates/gpu/rows/gpu_rows_cost.cpp
     scripts/fit_gpu_rows.py --deepgen build/ci/bin/deepgen    the estimates of that program instead
     scripts/fit_gpu_rows.py --write benchmarks/gpu/model/h200_rows.jsonl      what a unit test reads
-    scripts/fit_gpu_rows.py --records 'DIR/*/*.jsonl'         other records, of scripts/gpu-rows.sh
+    scripts/fit_gpu_rows.py --records 'DIR/*/*.jsonl'         other records, of scripts/gpu/gpu-rows.sh
 
 Quality is told within each problem: Spearman's rank correlation, and best time / time of the first by estimate, of the best of
 the first 4, and of the first 8. Of records without a time nothing is known. No library is needed.

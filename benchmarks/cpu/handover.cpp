@@ -1,5 +1,5 @@
 // What a call of several threads costs beside its work: the runtime's own pool, on tasks of known length.
-// Needs a C++20 compiler and nothing else; scripts/benchmark-handover.sh builds and runs it.
+// Needs a C++20 compiler and nothing else; scripts/benchmark/benchmark-handover.sh builds and runs it.
 //   handover FILE [threads ...]       raw samples to FILE, the table to stdout; default: 2, 4, 8, ... and all
 //   CPUs
 #include "rounds.h"

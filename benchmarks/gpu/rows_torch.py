@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times the winners of scripts/gpu-rows.sh beside torch's kernels for rows, in one process on the attached GPU.
+"""Times the winners of scripts/gpu/gpu-rows.sh beside torch's kernels for rows, in one process on the attached GPU.
 
   benchmarks/gpu/rows_torch.py OUTDIR [--rounds 30]
 

@@ -261,7 +261,7 @@ void add_check_ptxas_command(CLI::App& app, CliContext& context) {
   c->add_flag("--verbose", o->verbose, "print every sample, not only those that fail");
   c->footer("Fails when a config that its template calls legal does not compile, or too many are rejected.\n"
             "Example:\n  deepgen check-ptxas --count 100 --arch sm_90a --template gemv\n"
-            "  scripts/gpu-verify.sh checks on a GPU what --keep writes.");
+            "  scripts/gpu/gpu-verify.sh checks on a GPU what --keep writes.");
   c->callback([o, &context] { context.status = o->list ? list(*o) : check(*o); });
 }
 

@@ -9,7 +9,7 @@
 namespace deepgen {
 
 void add_search_file(CLI::App& app, SearchFlags& f) {
-  app.add_option("--search", f.file, "search file: what may be tried (docs/formats.md)");
+  app.add_option("--search", f.file, "search file: what may be tried (docs/reference/formats.md)");
 }
 
 void add_search_flags(CLI::App& app, SearchFlags& f) {

@@ -1,4 +1,5 @@
-// The two small files that the edges of one problem exchange: problem.json and choice.json (docs/formats.md).
+// The two small files that the edges of one problem exchange: problem.json and choice.json
+// (docs/reference/formats.md).
 #pragma once
 
 #include "base/kernel/config.h"

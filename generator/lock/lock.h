@@ -1,5 +1,5 @@
-// Lock: the committed file of chosen configs (docs/formats.md). Holds decisions and their evidence; no dates,
-// hosts, paths.
+// Lock: the committed file of chosen configs (docs/reference/formats.md). Holds decisions and their evidence;
+// no dates, hosts, paths.
 #pragma once
 
 #include "base/json/json.h"

@@ -8,8 +8,8 @@
 namespace deepgen {
 
 /// T4, the results of one search: schema_version 1.0.0, times in milliseconds. What the records do not have
-/// is left out: time stamps, single run times, and how long compiling and verifying took. docs/formats.md
-/// maps the fields.
+/// is left out: time stamps, single run times, and how long compiling and verifying took.
+/// docs/reference/formats.md maps the fields.
 Json t4_json(const Study&);
 
 /// T1, the space of one template: its parameters, and one condition that lists every legal config, as

@@ -1,4 +1,4 @@
-// docs/formats.md describes what comes out.
+// docs/reference/formats.md describes what comes out.
 #include "base/json/json.h"
 #include "base/search/names.h"
 #include "generator/lock/evidence.h"

@@ -2,8 +2,8 @@
 // Prints a verdict a kernel and case, with --lds also the bank conflicts of every LDS access; exits with 1
 // when one is wrong. The LLVM IR is made anew from the problem and config in the file.
 #include "base/text/error.h"
-#include "tests/amd_sim/check.h"
-#include "tests/amd_sim/compiled.h"
+#include "tests/amd_sim/check/check.h"
+#include "tests/amd_sim/check/compiled.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-# Runs one scenario:
+# Runs one scenario, which is named with its folder of scenarios/, as lock/frozen:
 #   cmake -D SCENARIO=... -D PREFIX=... -D WORK=... -D DEEPGEN_SOURCE=... -D DEEPGEN_BINARY=...
 #   -D FAULTY=... -D FAKE_CUDA=... -D FAKE_HIP=... -D AMD_SIM_HOOK=...
 #   -D CXX=... -D CC=... -P run.cmake
@@ -14,6 +14,7 @@ endforeach()
 # What CMake has found out about a compiler, in DeepGen's own build or in a tree of this scenario, is put into a new tree before it is
 # configured, which then takes a fifth of the time. Not where it is the scenario how a project comes to DeepGen.
 set(as_users_do find_package fetchcontent subdirectory export package old_project twice)
+list(TRANSFORM as_users_do PREPEND project/)
 function(_know_compilers)
   list(FIND ARGN -B at)
   list(FIND ARGN Ninja ninja)

@@ -1,9 +1,11 @@
-"""Holds the pages to what they promise: check.py style|links SOURCE
+"""Holds the pages and the folders to what they promise: check.py style|links|rooms SOURCE
 
-style: README.md and docs/*.md have sentences of at most 25 words, lines of at most 110 columns and at most 250 lines
-(README.md: 120); docs/*.md have a list of their sections. A section with measured numbers names their raw results, on pages of MEASURED.
-links: every relative link, anchor and image of the repository's pages exists, no page of docs/ is left out of its table of
-contents, no page names a source that is not there, and no other file a page."""
+style: README.md and the pages below docs/ have sentences of at most 25 words, lines of at most 110 columns and at most 250 lines
+(README.md: 120); those of docs/ have a list of their sections. A section with measured numbers names their raw results, on pages of MEASURED.
+links: every relative link, anchor and image of the repository's pages exists, no page below docs/ is left out of its table of
+contents, no page names a source that is not there, and no other file a page.
+rooms: no folder has more files directly in it than somebody can take in, but for folders of recorded data."""
+import collections
 import pathlib
 import re
 import subprocess
@@ -13,10 +15,12 @@ from pages import CONTENTS, Page, contents, words
 
 SOURCES = "base|benchmarks|cmake|docs|examples|generator|measure|runtime|scripts|templates|tests"
 MOST_WORDS, MOST_COLUMNS, MOST_LINES, MOST_README, MOST_UNLISTED = 25, 110, 250, 120, 3
+MOST_FILES = 28 # in a folder; about 25 are what is wanted. tests/unit/arrows.py has the same number for sources
+RECORDED = re.compile(r"benchmarks/(?:.+/)?results(?:/|$)") # raw results: a file a row
 
 
 # Pages of what nobody can look up in the sources: times of hardware.
-MEASURED = ("docs/amx.md", "docs/threads.md")
+MEASURED = ("docs/design/amx.md", "docs/threads.md")
 NUMBER = re.compile(r"\b\d[\d.,]* ?(?:ns|µs|us|cycles|(?:G|T)FLOP/s|GB/s|times as|%)(?!\w)|\| [^|]*\b(?:ns|µs|us|cycles|microseconds) *\|", re.IGNORECASE)
 RAW = re.compile(r"`benchmarks/[\w./-]*results/[\w.-]+`")
 
@@ -78,9 +82,9 @@ def check_links(root, files):
                 found.append(f"{file}:{number}: {target}: that page has no such heading")
     index = root / "docs/README.md"
     listed = {(index.parent / target.partition("#")[0]).resolve() for _, target, _ in page(index).links()} if index.exists() else set()
-    for path in sorted((root / "docs").glob("*.md")):
+    for path in sorted((root / "docs").rglob("*.md")):
         if path != index and path not in listed:
-            found.append(f"docs/README.md does not list {path.name}")
+            found.append(f"docs/README.md does not list {path.relative_to(root / 'docs')}")
     return found + check_sources(root, files) + check_mentions(root, files)
 
 
@@ -109,9 +113,17 @@ def check_mentions(root, files):
     return found
 
 
-def tracked(root):
+def check_rooms(files):
+    """`files`: paths below root."""
+    count = collections.Counter(file.parent.as_posix() for file in files)
+    return [f"{folder} has {count[folder]} files, more than {MOST_FILES}: put them into folders by what they are for"
+            for folder in sorted(count) if count[folder] > MOST_FILES and not RECORDED.match(folder)]
+
+
+def tracked(root, which="-co"):
+    """`which`: also those that are new (-co), or those that git knows alone (-c)."""
     try: # what an editor or a build has left there is nobody's page
-        listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard", "-z"], capture_output=True, text=True, check=True)
+        listed = subprocess.run(["git", "-C", root, "ls-files", which, "--exclude-standard", "-z"], capture_output=True, text=True, check=True)
         names = filter(None, listed.stdout.split("\0"))
     except (OSError, subprocess.CalledProcessError): # an archive of the sources
         names = (path.relative_to(root) for path in root.rglob("*") if path.is_file() and "build" not in path.parts)
@@ -122,8 +134,10 @@ def main():
     what, root = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
     if what == "links":
         found = check_links(root, tracked(root))
+    elif what == "rooms":
+        found = check_rooms(tracked(root, "-c")) # what somebody's run wrote beside them is no room
     else:
-        paths = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+        paths = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
         found = [message for path in paths for message in check_style(str(path.relative_to(root)), path.read_text())]
     print("\n".join(found) or f"docs.{what}: nothing to say")
     return bool(found)

@@ -3,7 +3,7 @@ import pathlib
 import tempfile
 import unittest
 
-from check import check_links, check_style
+from check import MOST_FILES, check_links, check_rooms, check_style
 from pages import Page
 
 LONG = "word " * 25
@@ -99,6 +99,7 @@ class Links(unittest.TestCase):
 
     def test_a_page_that_is_not_listed(self):
         self.found({"docs/c.md": "# C\n"}, "does not list c.md")
+        self.found({"docs/deeper/c.md": "# C\n"}, "does not list deeper/c.md")
 
     def test_a_source_that_is_gone(self):
         self.found({"docs/a.md": "`base/x.cpp`, `base/gone.h`, `base/*.cpp`, `build/base/x`, `base/x_<y>.h`.\n| `templates/gone.cpp` |\n", "base/x.cpp": ""},
@@ -110,6 +111,23 @@ class Links(unittest.TestCase):
     def test_anchors_are_githubs(self):
         page = Page("# A, b & `c_d`\n## 1. Two words\n## [Link](x.md) — end\n## A, b & `c_d`\n### `a.b`\n")
         self.assertEqual(page.anchors(), ["a-b--c_d", "1-two-words", "link--end", "a-b--c_d-1", "ab"])
+
+
+class Rooms(unittest.TestCase):
+    def found(self, folder, files):
+        return check_rooms([pathlib.Path(folder, str(n)) for n in range(files)] + [pathlib.Path(folder, "deeper/x"), pathlib.Path("y")])
+
+    def test_a_folder_with_too_many_files(self):
+        self.assertEqual(self.found("tests/a", MOST_FILES), [])
+        for folder in ("tests/a", "docs", "benchmarks/gpu", "benchmarks/results_of_x", "tests/results"):
+            with self.subTest(folder=folder):
+                said = self.found(folder, MOST_FILES + 1)
+                self.assertEqual(len(said), 1, said)
+                self.assertIn(f"{folder} has {MOST_FILES + 1} files", said[0])
+
+    def test_recorded_data_is_as_much_as_there_is(self):
+        for folder in ("benchmarks/gpu/results", "benchmarks/gpu/results/h200/rows", "benchmarks/results"):
+            self.assertEqual(self.found(folder, 60), [])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // Runs kernel files on the simulated device:  ptx_sim_run <seed> [--all] <file.dgk>...
 // Prints a verdict a kernel and case; exits with 1 when one is wrong.
 #include "base/text/error.h"
-#include "tests/ptx_sim/check.h"
+#include "tests/ptx_sim/check/check.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,0 +1,37 @@
+# scripts/gpu/amd-board.sh, for the first who has a board, on the simulated device: all of its steps, tiny.
+set(ENV{DEEPGEN_HIP_DRIVER} ${FAKE_HIP})
+set(ENV{FAKE_HIP_HOOK} ${AMD_SIM_HOOK})
+set(ENV{FAKE_HIP_REPLAYS} 0)
+set(ENV{DEEPGEN_KEEP_IR} ${WORK}/ir)
+set(ENV{FAKE_HIP_DEVICES} "gfx1036 a processor's own\;gfx942:sramecc+:xnack- AMD Instinct MI300X")
+set(ENV{CXX} ${CXX})
+set(ENV{PAIRS} 2)
+set(ENV{VERIFY_OPTIONS} "--defaults --largest 48")
+set(ENV{FLOW_OPTIONS} "-DDEEPGEN_ATTACHED_GPUS=gfx942 -DDEEPGEN_ATTACHED_GPU_COUNT=1 -DDEEPGEN_SLOTS=2 -DDEEPGEN_MEASURE_SECONDS=2")
+set(ENV{SUITE} ${WORK}/suite.txt)
+set(ENV{SUITE_OPTIONS} "--slots 2 --seconds 2")
+file(WRITE ${WORK}/suite.txt "tiny bf16 nt 1 24 40 32 bias_relu\n")
+set(script ${DEEPGEN_SOURCE}/scripts/gpu/amd-board.sh)
+
+run(${script} ${PREFIX}/bin ${WORK}/board.tar.gz)
+expect("2 pairs verified on gfx942, 2 wanted" "right: mfma" "Geometric mean of 1 ratios" "packed into ${WORK}/board.tar.gz")
+expect_not("FAILED")
+run(${CMAKE_COMMAND} -E tar tzf board.tar.gz)
+expect("board/system.txt" "board/verify.txt" "board/flow.lock.json" "board/suite/results.md" "board/suite/raw/tiny/final.jsonl")
+expect_not(".dgk")
+file(READ ${WORK}/board/suite/results.md output)
+expect("hipblaslt 1.2.3" "vendor / DeepGen" "| tiny |")
+
+# Wrong kernels are told, and what there is is packed all the same.
+file(MAKE_DIRECTORY ${WORK}/faulty)
+file(CREATE_LINK ${FAULTY} ${WORK}/faulty/deepgen SYMBOLIC)
+file(CREATE_LINK ${PREFIX}/bin/deepgen-measure ${WORK}/faulty/deepgen-measure SYMBOLIC)
+set(ENV{VERIFY_OPTIONS} "--largest 48")
+set(ENV{PAIRS} 4)
+set(ENV{TMPDIR} ${WORK}) # where the kernels stay
+run_failing(${script} ${WORK}/faulty ${WORK}/wrong.tar.gz verify)
+expect("FAILED: verify" "packed into ${WORK}/wrong.tar.gz")
+
+set(ENV{FAKE_HIP_DEVICES} "gfx1036 a processor's own")
+run_failing(${script} ${PREFIX}/bin ${WORK}/none.tar.gz)
+expect("no GPU of AMD's that DeepGen has kernels for")
