@@ -1,6 +1,9 @@
 // Functions of a range of M on one thread, at sizes most of which they were never tuned at, beside the best
 // of OpenBLAS and oneDNN at each size: rounds in random order, thread CPU time, ratios within a round.
-//   cpu_ranges --csv FILE [--rounds n] [--row name]       raw samples to FILE, the table to stdout
+//   cpu_ranges --csv FILE [--rounds n] [--row name] [--offset 16]       raw samples to FILE, the table to
+//   stdout
+// --offset: bytes from a line of the cache to where each matrix begins. 16 is what malloc gives large blocks,
+// 0 what frameworks ask for.
 #include "gemms.h"
 
 #include <algorithm>
@@ -25,17 +28,35 @@ std::vector<int64_t> sizes_between(int64_t least, int64_t most) {
   return sizes;
 }
 
-std::vector<float> random_matrix(int64_t count, std::mt19937& rng) {
-  std::vector<float> data;
-  data.resize(size_t(count));
+/// Its first element is `offset` bytes behind the start of a line.
+class Matrix {
+public:
+  Matrix(int64_t count, int64_t offset) : size_(size_t(count)) {
+    constexpr size_t kLine = 64;
+    memory_.resize(size_ + 2 * kLine / sizeof(float));
+    const size_t beyond = reinterpret_cast<uintptr_t>(memory_.data()) % kLine;
+    first_ = (2 * kLine - beyond + size_t(offset)) % kLine / sizeof(float);
+  }
+  float* data() { return memory_.data() + first_; }
+  const float* data() const { return memory_.data() + first_; }
+  size_t size() const { return size_; }
+  float* begin() { return data(); }
+  float* end() { return data() + size_; }
+
+private:
+  size_t size_, first_;
+  std::vector<float> memory_;
+};
+
+Matrix random_matrix(int64_t count, int64_t offset, std::mt19937& rng) {
+  Matrix m(count, offset);
   std::uniform_real_distribution<float> uniform(-1, 1);
-  for (float& x : data) x = uniform(rng);
-  return data;
+  for (float& x : m) x = uniform(rng);
+  return m;
 }
 
 /// DeepGen last.
-std::vector<Timed> arms_of(const Row& row, const std::vector<float>& a, const std::vector<float>& b,
-                           std::vector<float>& d) {
+std::vector<Timed> arms_of(const Row& row, const Matrix& a, const Matrix& b, Matrix& d) {
   std::vector<Timed> arms;
   for (Arm& arm : threaded_peer_arms(row, {a.data(), b.data(), nullptr, d.data()}, 1))
     arms.push_back({std::move(arm), 1, {}});
@@ -54,12 +75,12 @@ std::vector<Timed> arms_of(const Row& row, const std::vector<float>& a, const st
 }
 
 /// Every arm must agree with the first one before it is timed.
-void check(const std::vector<Timed>& arms, const Row& row, std::vector<float>& d) {
+void check(const std::vector<Timed>& arms, const Row& row, Matrix& d) {
   std::vector<float> expected;
   for (const Timed& t : arms) {
     std::fill(d.begin(), d.end(), NAN);
     t.arm.call();
-    if (expected.empty()) expected = d;
+    if (expected.empty()) expected.assign(d.begin(), d.end());
     if (agrees(row, d.data(), expected.data(), d.size())) continue;
     std::fprintf(stderr, "%s, m=%lld: %s computes something else\n", row.name, (long long)row.m,
                  t.arm.name.c_str());
@@ -72,11 +93,10 @@ struct Means {
   int count = 0, below = 0;
 };
 
-void run_size(const Row& row, int rounds, Samples& csv, Means& means) {
+void run_size(const Row& row, int rounds, int64_t offset, Samples& csv, Means& means) {
   std::mt19937 rng(7);
-  const std::vector<float> a = random_matrix(row.m * row.k, rng), b = random_matrix(row.k * row.n, rng);
-  std::vector<float> d;
-  d.resize(size_t(row.m * row.n));
+  const Matrix a = random_matrix(row.m * row.k, offset, rng), b = random_matrix(row.k * row.n, offset, rng);
+  Matrix d(row.m * row.n, offset);
   std::vector<Timed> arms = arms_of(row, a, b, d);
   check(arms, row, d);
   time_on_one_thread(arms, rounds, 0.005);
@@ -100,7 +120,12 @@ void run_size(const Row& row, int rounds, Samples& csv, Means& means) {
 
 int main(int argc, char** argv) {
   Settings s;
-  read_settings(argc, argv, s);
+  double offset = 16;
+  read_settings(argc, argv, s, {{"--offset", &offset}});
+  if (offset < 0 || offset > 60 || std::fmod(offset, sizeof(float)) != 0) {
+    std::fprintf(stderr, "cpu_ranges: --offset is 0, 4, ... 60\n");
+    return 1;
+  }
   deepgen_set_num_threads(1);
   Samples csv(s.csv, "row,m");
   std::printf(
@@ -114,7 +139,7 @@ int main(int argc, char** argv) {
     for (int64_t m : sizes_between(std::max<int64_t>(1, least.m), most.m)) {
       Row one = row;
       one.m = m;
-      run_size(one, s.rounds, csv, means);
+      run_size(one, s.rounds, int64_t(offset), csv, means);
     }
     std::printf("\n%s: geometric mean %.3f over %d sizes, worst %.3f, %d under 0.93\n\n", row.name,
                 std::exp(means.logs / means.count), means.count, means.worst, means.below);

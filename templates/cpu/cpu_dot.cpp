@@ -90,7 +90,7 @@ struct DotPoint {
   Dot dot() const { return {DotKind((*this)[kDot]), p.a, p.b, p.packed_b}; }
   bool tiles() const { return dot().tiles(); }
   bool quads() const { return (*this)[kForm] == kQuads; }
-  DotForm form() const { return quads() ? DotForm::panel : DotForm((*this)[kForm]); }
+  DotForm form() const { return form_of((*this)[kForm]); }
   bool along() const { return form() == DotForm::along_k && !tiles(); }
   bool turned() const { return form() == DotForm::along_k && tiles(); }
   int64_t halves() const { return p.gate ? 2 : 1; }
@@ -152,6 +152,8 @@ const Rule<Index, DotPoint> kDotRules[] = {
      [](const DotPoint&) {
        return std::string("form=3 is for i8 that is packed ahead under f32 with rows along K");
      }},
+    {kForm, [](const DotPoint& x) { return x[kForm] == kAlongAsking && x.tiles(); },
+     [](const DotPoint&) { return std::string("AMX does not ask ahead for rows of B in place: form is 1"); }},
     {kForm, [](const DotPoint& x) { return x.tiles() && x.form() == DotForm::in_place; },
      [](const DotPoint&) { return std::string("AMX takes B from panels or along K: form is 0 or 1"); }},
     {kForm, [](const DotPoint& x) { return x.turned() && (!x.p.b_transposed() || x.p.k % x.chunk()); },
@@ -321,7 +323,7 @@ std::vector<int64_t> isas_of(Type a) {
 
 DotTiling::DotTiling(const Gemm& p, const Config& c)
     : isa{at(c, kIsa), Type::f32}, dot{DotKind(at(c, kDot)), p.a, p.b, p.packed_b}, d(p.d),
-      form(at(c, kForm) == kQuads ? DotForm::panel : DotForm(at(c, kForm))), quads(at(c, kForm) == kQuads),
+      form(form_of(at(c, kForm))), asks(at(c, kForm) == kAlongAsking), quads(at(c, kForm) == kQuads),
       mr(at(c, kMr)), nv(at(c, kNv)), kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)),
       unroll(at(c, kUnroll)), prefetch(p.packed_b ? at(c, kPrefetch) : 0), pack_a(at(c, kPack)),
       a_stays(at(c, kLoops) == 1), packed_b(p.packed_b), turned(dot.tiles() && form == DotForm::along_k),
@@ -374,10 +376,11 @@ std::vector<Parameter> CpuDot::parameters(const Gemm& p, const Device& device) c
       {"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
       {"dot", kinds_of(p.a), "0: f32, multiply-adds; 1: pairs, pmaddwd; 2: vdpbf16ps; 3: vpdpbusd; 4: AMX"},
       {"form",
-       p.a == Type::f32 && p.b == Type::i8 ? std::vector<int64_t>{0, kQuads} : std::vector<int64_t>{0, 1, 2},
+       p.a == Type::f32 && p.b == Type::i8 ? std::vector<int64_t>{0, kQuads}
+                                           : std::vector<int64_t>{0, 1, 2, kAlongAsking},
        "B: 0 packed; 1 in place along K (AMX: A packed); 2 in place along N; 3 packed, vectors of four "
        "columns "
-       "by four of K"},
+       "by four of K; 4 as 1, asking for the next tile's rows"},
       {"mr", row_counts(p.m), "rows of a register tile", {1, 32}},
       {"nv", {1, 2, 3, 4, 6, 8}, "columns of a register tile, in vectors (form 1: in columns)", {1, 28}},
       {"kc", up_to({256, 512, 1024, 2048, 4096}, p.k), "depth of a block of K", {1, p.k}},

@@ -17,6 +17,14 @@ enum class DotForm {
 };
 constexpr int64_t kQuads = 3; ///< of the parameter: as panel, see DotTiling::quads
 
+/// The same: as along_k, and each tile asks for the rows of the next one, into L2.
+constexpr int64_t kAlongAsking = 4;
+
+/// The form of a parameter's value.
+inline DotForm form_of(int64_t value) {
+  return value == kQuads ? DotForm::panel : value == kAlongAsking ? DotForm::along_k : DotForm(value);
+}
+
 /// A config of cpu_dot with everything that follows from it for one problem. Tiles are mr x dr of D.
 struct DotTiling {
   DotTiling(const Gemm&, const Config&);
@@ -25,6 +33,7 @@ struct DotTiling {
   Dot dot;
   Type d;
   DotForm form;
+  bool asks;  ///< of rows of B along K: for those of the next tile
   bool quads; ///< of f32 by i8 in panels: lanes are four columns' groups of K, as they lie in memory
   int64_t mr, nv, kc, mc, nc, unroll;
   int64_t prefetch;     ///< rows of words ahead of which a B that is packed ahead is asked for; 0: not

@@ -48,6 +48,10 @@ constexpr int64_t kNearRows = 8, kPage = 4096;
 /// x 6; with A packed 1.1 times; i8: 8 x 3 twice the time of A packed; deepgen-measure compare, not kept).
 constexpr int64_t kSetLines = 10;
 constexpr double kSetLinesConflict = 1.9;
+/// Bytes for which a cycle more passes where rows along K come from L3 unasked: 1 and 8 x 4096 x 4096, i8 and
+/// bf16 on a Zen 4, 0.63 to 0.9 of the time where each tile asks for the next one's
+/// (results/epyc-next-tile-dot.csv).
+constexpr double kUnaskedL3Bytes = 100;
 /// Of several rows that share a B in place from L3, beside one row (8 x 4096 x 4096 and 1 x 4096 x 4096,
 /// measured: 1.8 with bytes, 2.4 with bf16).
 constexpr double kSharedStream = 1.6;
@@ -150,7 +154,7 @@ double vector_cycles(const DotTiling& t, const DotSupply& from, const Device& de
   const double vectors = double(t.halves * (along ? columns : ceil_div(columns, t.isa.lanes())));
   const double sums = double(rows) * vectors, width = double(t.isa.bytes());
   const double group = double(t.dot.group());
-  const double loads = double(rows) * (t.dot.mixed() && !t.quads ? group : 1) +
+  const double loads = double(rows) * (t.dot.mixed() && !t.quads ? group : 1) + (t.asks ? vectors : 0) +
                        vectors * (t.form == DotForm::in_place || t.quads ? group : 1.0);
   const double shifted = t.pack_a || !t.dot.shifts_a() ? 0 : double(rows); // packed words have their 128
   const double counted = t.dot.shifts_a() && along ? vectors : 0;          // products, of what 128 more add
@@ -249,12 +253,35 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
   return cycles;
 }
 
+double bytes_of_b(const Gemm& p) { return double(p.sum_columns()) * double(p.k) * double(size_of(p.b)); }
+
+/// How often a B along K comes from beyond L2, whether it is copied or multiplied in place.
+double sweeps_of_b(const DotTiling& t) {
+  return t.form == DotForm::panel ? 1 : double(ceil_div(t.m_tiles, t.mc_tiles));
+}
+
+/// Of a B along K that no cache holds.
+MemoryStream stream_of(const Gemm& p, const Device& device, const DotTiling& t) {
+  if (!p.b_transposed() || t.packed_b || bytes_of_b(p) <= double(std::max(device.l2, device.l3))) return {};
+  const double sweeps = sweeps_of_b(t);
+  return {sweeps * bytes_of_b(p), sweeps * double(p.sum_columns() * t.k_blocks), t.asks ? t.nr : 0};
+}
+
+/// What rows along K cost from L3 that nobody asks for ahead.
+double unasked_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
+  const double bytes = bytes_of_b(p);
+  const bool from_l3 = bytes > double(device.l2) && bytes <= double(device.l3);
+  return t.along() && !t.asks && from_l3 ? sweeps_of_b(t) * bytes / kUnaskedL3Bytes : 0;
+}
+
 } // namespace
 
 double dot_seconds(const Gemm& p, const Device& device, const DotTiling& t) {
   constexpr double kHertz = 3e9; // nominal: only the order matters
   const double one_row = t.dot.tiles() && t.dot.integer() && p.m == 1 ? kTilesOneRow : 1;
-  const double cycles = block_cycles(p, device, t) + packing_cycles(p, device, t);
+  const double cycles =
+      with_memory(stream_of(p, device, t),
+                  block_cycles(p, device, t) + packing_cycles(p, device, t) + unasked_cycles(p, device, t));
   return one_row * double(p.batch) * with_stream(p, device, t.lines > 0, cycles) / kHertz;
 }
 

@@ -216,8 +216,11 @@ private:
     if (t.form == DotForm::panel) return words.load(ir.at(at, u * t.pitch + column_of(j)));
     const int64_t weight = j / half * p.n, i = j % half;
     if (along) {
-      Value row = words.at(p.b, at, ir.mul(ldb, weight + i));
-      return words.along_k(p.b, words.at(p.b, row, u * t.chunk), elements);
+      const auto in_row = [&](int64_t row) {
+        return words.at(p.b, words.at(p.b, at, ir.mul(ldb, weight + row)), u * t.chunk);
+      };
+      if (t.asks && elements == t.chunk) ir.prefetch(in_row(i + t.dr), false, false);
+      return words.along_k(p.b, in_row(i), elements);
     }
     Values rows;
     for (int64_t e = 0; e < elements; ++e) {

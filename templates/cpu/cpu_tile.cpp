@@ -264,6 +264,11 @@ const Rule<Index, Point> kRules[] = {
      [](const Point&) {
        return std::string("prefetch of a B packed ahead needs nc of a panel or kc=K, mc=M and loops=0");
      }},
+    {kPrefetch,
+     [](const Point& x) { return x[kPrefetch] == kNextTile && (x[kForm] != 1 || x.packed() || x.p.gate); },
+     [](const Point&) {
+       return "prefetch=" + std::to_string(kNextTile) + " is for form=1 and B in place, without a gate";
+     }},
     {kCut, [](const Point& x) { return !x.why_no_cut().empty(); },
      [](const Point& x) { return x.why_no_cut(); }},
 };
@@ -322,11 +327,13 @@ std::vector<Parameter> CpuTile::parameters(const Gemm& p, const Device& device) 
        "first and "
        "blocks of K innermost"},
       {"prefetch",
-       p.packed_b ? std::vector<int64_t>{0, 64, 128} : std::vector<int64_t>{0, 4, 16, 64},
+       p.packed_b ? std::vector<int64_t>{0, 64, 128}
+       : dot      ? std::vector<int64_t>{0, 4, 16, 64, kNextTile}
+                  : std::vector<int64_t>{0, 4, 16, 64},
        "steps of K (form 1: vectors) by which B is prefetched, when read in place, or packed ahead; the "
        "latter "
-       "by a block where tiles share it",
-       {0, 256}}};
+       "by a block where tiles share it. 512, with form 1: the next tile's rows",
+       {0, kNextTile}}};
   if (has_cut(p)) out.push_back(cut_parameter(p));
   return out;
 }

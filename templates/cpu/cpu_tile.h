@@ -8,6 +8,9 @@
 
 namespace deepgen {
 
+/// Of the parameter prefetch, with form 1: the same place in the rows of the next tile, into L2.
+inline constexpr int64_t kNextTile = 512;
+
 /// A config of cpu_tile with everything that follows from it for one problem. Tiles are mr x nr of D.
 struct CpuTiling {
   CpuTiling(const Gemm&, const Config&);

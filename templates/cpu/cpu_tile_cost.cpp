@@ -24,7 +24,7 @@ std::vector<TileClass> classes(int64_t size, int64_t tile) {
 // nominal values of current x86 cores (Intel's and AMD's optimization manuals), or set by hand. None is
 // fitted by a program: only the order of configs matters.
 /// A cycle, from that cache. From L2 it was 32, by which panels of 96 KB seemed slower than those of 24: at
-/// 64 x 4096 x 4096 on a Zen 4 they take 0.88 of the time (epyc-few-depths.csv, see kPiece).
+/// 64 x 4096 x 4096 on a Zen 4 they take 0.88 of the time (epyc-few-depths.csv, see kPiece in cpu_stream.h).
 constexpr double kL1Bytes = 128, kL2Bytes = 48, kL3Bytes = 10;
 constexpr double kL1Part = 0.8, kL2Part = 0.75;      ///< of the cache that what is swept may fill
 constexpr double kFmas = 2, kLoads = 2, kIssues = 4; ///< a cycle
@@ -37,10 +37,6 @@ constexpr double kCopyAlong = 0.15,
                  kCopyAcross = 0.45; ///< for 4 bytes that are packed, by the order in memory
 constexpr double kSetConflict = 0.1; ///< for an element of A whose rows share cache sets
 constexpr double kNewPage = 3.0;     ///< for a step of K on another page
-/// Of a B along K that no cache holds: bytes a cycle from memory, beside the way from L2; and for each piece
-/// of a row of B that a block of K is, as prefetchers stop at its end. From 69 configs of 1 to 4 x 4096 x
-/// 4096 (f32, nt) on a Zen 4: 80 ns a piece, 1.9 ns a line (benchmarks/cpu/results/epyc-few-depths.csv).
-constexpr double kMemoryBytes = 17, kPiece = 240;
 constexpr int64_t kPage = 4096, kFewRows = 8, kShortBlock = 64;
 
 /// Bytes per cycle at which an operand that is swept again and again arrives, by the cache that holds it.
@@ -90,7 +86,8 @@ double micro_cycles(const CpuTiling& t, const Supply& from, int64_t rows, int64_
   const int64_t lanes = t.isa.lanes();
   const double vectors = t.dot ? double(columns) : double(ceil_div(columns, lanes));
   const double sums = double(rows) * vectors, width = double(t.isa.bytes());
-  const double loads = double(rows) + vectors * (t.pack_b || t.packed_b || t.dot ? 1.0 : kInPlace);
+  const double asked = t.prefetch == kNextTile ? vectors : 0;
+  const double loads = double(rows) + asked + vectors * (t.pack_b || t.packed_b || t.dot ? 1.0 : kInPlace);
   const double a_bytes = double(rows) * (t.dot ? width : width / double(lanes));
   const double traffic = a_bytes / from.a_rate + vectors * width / from.b_rate;
   const double step = std::max({sums / kFmas, kFmaLatency, loads / kLoads,
@@ -118,17 +115,16 @@ double copies_of_b(const CpuTiling& t) {
   return again ? double(ceil_div(t.m_tiles, t.mc_tiles)) : 1;
 }
 
-/// What a B along K costs that comes from memory, piece by piece, whenever it is copied or multiplied in
-/// place.
-double piece_cycles(const Gemm& p, const Device& device, const CpuTiling& t) {
+/// Of a B along K, whether it is copied or multiplied in place.
+MemoryStream stream_of(const Gemm& p, const Device& device, const CpuTiling& t) {
   const double bytes = double(p.n) * double(p.k) * double(size_of(p.a));
-  if (!p.b_transposed() || t.packed_b || bytes <= double(std::max(device.l2, device.l3))) return 0;
+  if (!p.b_transposed() || t.packed_b || bytes <= double(std::max(device.l2, device.l3))) return {};
   const double block = double(t.nc_tiles * t.nr * std::min(t.kc, p.k) * size_of(p.a));
   const bool each = t.loops == 1 && block > kL2Part * double(device.l2); // tile of A has B from memory
   const double sweeps = t.pack_b ? copies_of_b(t)
                         : each   ? double(t.m_tiles)
                                  : double(ceil_div(t.m_tiles, t.mc_tiles));
-  return sweeps * (bytes / kMemoryBytes + double(p.n * t.k_blocks) * kPiece);
+  return {sweeps * bytes, sweeps * double(p.n * t.k_blocks), t.prefetch == kNextTile ? t.nr : 0};
 }
 
 /// Copies into panels, and what reading in place costs.
@@ -167,7 +163,7 @@ double CpuTile::cost(const Gemm& whole, const Device& device, const Config& conf
   constexpr double kHertz = 3e9; // nominal: only the order matters
   const Gemm product = p.ungated();
   const double cycles =
-      tile_cycles(product, device, t) + piece_cycles(product, device, t) + memory_cycles(product, t);
+      with_memory(stream_of(product, device, t), tile_cycles(product, device, t) + memory_cycles(product, t));
   return double(p.batch) * with_stream(p, device, t.lines > 0, cycles) / kHertz;
 }
 

@@ -285,7 +285,10 @@ private:
     if (!t.pack_a) shape.a = p.a_transposed() ? Access::k_rows : Access::k_columns;
     if (!t.pack_b && !t.packed_b) shape.b = p.b_transposed() ? Access::k_columns : Access::k_rows;
     shape.unroll = t.unroll;
-    if (!t.packed_b) shape.prefetch = t.prefetch;
+    if (t.prefetch == kNextTile)
+      shape.next_rows = t.dr;
+    else if (!t.packed_b)
+      shape.prefetch = t.prefetch;
     shape.lines = t.lines;
     const int64_t step = t.unroll * (t.dot ? t.isa.lanes() : 1);
     shape.k_multiple = !ranged(Size::k) && p.k / (t.dot ? t.isa.lanes() : 1) % t.unroll == 0 &&

@@ -118,6 +118,8 @@ private:
     for (int64_t j = 0; j < vectors; ++j) right.push_back(load_b(b_address(b_at, u, j), j, count));
     if (prefetch && tile.prefetch)
       for (int64_t j = 0; j < vectors; ++j) ir.prefetch(b_address(b_at, u + tile.prefetch, j), false);
+    if (prefetch && tile.next_rows)
+      for (int64_t j = 0; j < vectors; ++j) ir.prefetch(b_address(b_at, u, j + tile.next_rows), false, false);
     for (int64_t r = 0; r < tile.rows; ++r) {
       Value at = a_address(a_at, u, r);
       Value left = dot ? load_steps(at, count) : ir.splat(ir.load_scalar(at));

@@ -29,6 +29,7 @@ struct MicroTile {
   Access a, b;              ///< k_columns for b means the dot form: vectors along k, sums of lanes at the end
   int64_t unroll = 1;       ///< steps of k per iteration
   int64_t prefetch = 0;     ///< distance in steps of k at which B is prefetched; 0: not
+  int64_t next_rows = 0;    ///< dot form: rows ahead of which B is prefetched into L2; 0: not
   /// Lines of the cache of a B that is packed ahead, asked for in each iteration, from a further argument on.
   int64_t lines = 0;
   bool k_multiple = false;   ///< every block of k is a multiple of `unroll`

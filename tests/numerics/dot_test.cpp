@@ -85,7 +85,7 @@ TEST(DotForms, OfFewRowsMatchTheReference) {
           if (HasFailure()) return;
         }
       }
-  EXPECT_EQ(forms.size(), 3u);
+  EXPECT_EQ(forms.size(), 4u);
 }
 
 /// Panels of A whose vectors run along K: last rows, ends of K, several blocks of both.
