@@ -62,12 +62,19 @@ HopperKernel::Edges HopperKernel::edges_of(const Work& w) const {
   return edges;
 }
 
-/// By one thread, before anything else: the first copies, and the first store, find the maps there.
+/// By one thread, before anything else: the first copies, and the first store, find the maps there. Of a K of
+/// zero there are none of A and B.
 void HopperKernel::prefetch_maps() {
-  for (const HopperTile* tile : {&t.left, &t.right}) {
-    ir.prefetch_map(arguments.at("map_" + tile->name));
-    if (tile->edge_rows) ir.prefetch_map(HopperEdge::last_map(ir, arguments.at("map_" + tile->name)));
-  }
+  const auto operands = [&] {
+    for (const HopperTile* tile : {&t.left, &t.right}) {
+      ir.prefetch_map(arguments.at("map_" + tile->name));
+      if (tile->edge_rows) ir.prefetch_map(HopperEdge::last_map(ir, arguments.at("map_" + tile->name)));
+    }
+  };
+  if (sizes.k.is_constant())
+    operands();
+  else
+    ir.branch(ir.at_least(sizes.k.value(), 1), operands);
   if (t.stores_tiles()) ir.prefetch_map(arguments.at("map_d"));
   if (!t.staging.reads.empty()) ir.prefetch_map(arguments.at("map_" + t.staging.reads));
 }
