@@ -75,7 +75,7 @@ if [ "$large" -gt 1 ]; then
 fi
 
 # The mbarriers of PTX are no objects that the tool is told of: it counts them up to so many. Over 16 kernels of one process
-# synccheck's count ran over, whatever the limit: it has a process for each file.
+# synccheck's count ran over, with a limit of 64 as of 256: it has a process for each file.
 barriers=()
 if [[ $(compute-sanitizer --help 2>&1) == *--num-cuda-barriers* ]]; then
   barriers=(--num-cuda-barriers 64)
