@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 
-from cluster import Cluster, equal_kernels, fail, processes
+from cluster import Cluster, equal_kernels, equal_locks, fail, processes
 
 KILLS = 20
 NEEDS = ("munged", "slurmctld", "slurmd", "srun", "scontrol", "sinfo", "sbatch", "scancel")
@@ -179,8 +179,7 @@ def whole_tune(cluster, slurm):
     subprocess.run(["scontrol", "update", "NodeName=n2", "State=RESUME"], check=True)
     if ninja.returncode:
         fail(f"a tune on Slurm failed:\n{text}")
-    if lock.read_text() != expected:
-        fail(f"the lock of a tune on Slurm is another:\n{expected}\n{lock.read_text()}")
+    equal_locks(expected, lock.read_text(), "a tune on Slurm")
     equal_kernels(cluster.kernels(local), {k: v for k, v in cluster.kernels(build).items() if k[0] == "gpu"}, "Slurm")
     if used_nodes(slurm) != {"n1", "n2"}:
         fail(f"jobs have been on {used_nodes(slurm)} alone")
