@@ -195,9 +195,9 @@ void check_regime(const Device& device, const CompareCommand& c) {
 void compare(const CompareCommand& command) {
   const Device model = Device::read(command.device);
   check_device(model, command.device, command.options.caches);
+  check_regime(model, command);
   const std::vector<KernelFile> files = load(command.files, model, command.at);
   const Problem problem = problem_of_calls(files.front().problem, command.at);
-  check_regime(model, command);
   const Stand stand(model, problem, workspace_of(files, problem), command.options, command.vendor);
   SizedField& field = stand.field();
   std::vector<Arm> arms = {field.kernel_arm("the first again", *files.front().find("main"))};

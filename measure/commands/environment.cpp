@@ -35,7 +35,7 @@ std::string surroundings_text(const Device& device) {
 
 Json environment(const Device& device, const std::string& anchor, int threads) {
   return {{"device", device.to_json()},
-          {"profile", threads > 1 ? "cpu-wall-interleaved/2" : "cpu-interleaved/2"},
+          {"profile", threads > 1 ? "cpu-wall-interleaved/3" : "cpu-interleaved/3"},
           {"threads", threads},
           {"tool", "deepgen-measure " DEEPGEN_VERSION},
           {"least_noise", least_noise_of_cpu()},

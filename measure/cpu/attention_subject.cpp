@@ -12,8 +12,9 @@ class AttentionOperands : public TimingOperands {
 public:
   AttentionOperands(const Attention& p, int64_t workspace, uint64_t seed)
       : problem_(p), inputs_(p, tuned_shape(p), seed),
-        out_(size_t(inputs_.out_layout.rows() * inputs_.out_layout.columns() * size_of(p.out)), 5),
-        lse_(size_t(p.lse ? 4 * inputs_.lse_count(p) : 0), 6),
+        out_(size_t(inputs_.out_layout.rows() * inputs_.out_layout.columns() * size_of(p.out)), 5,
+             Begins::as_malloc),
+        lse_(size_t(p.lse ? 4 * inputs_.lse_count(p) : 0), 6, Begins::as_malloc),
         workspace_(size_t(std::max<int64_t>(workspace, 1)), 0) {}
 
   AttentionCall call() const {

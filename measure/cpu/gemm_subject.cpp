@@ -106,7 +106,8 @@ private:
 } // namespace
 
 GemmOperands::GemmOperands(const Gemm& p, int64_t workspace, uint64_t seed)
-    : problem_(p), inputs_(p, seed, false), d_(size_t(p.m * p.n * p.batch * size_of(p.d)), 5),
+    : problem_(p), inputs_(p, seed, false),
+      d_(size_t(p.m * p.n * p.batch * size_of(p.d)), 5, Begins::as_malloc),
       workspace_(size_t(std::max<int64_t>(workspace, 1)), 0),
       packed_b_(size_t(std::max<int64_t>(packed_bytes(p), 1)), 7) {
   if (p.packed_b) pack_b(p, buffers(), packed_b_.data()); // once: calls are timed without it

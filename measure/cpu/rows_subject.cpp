@@ -10,9 +10,9 @@ namespace {
 class RowsOperands : public TimingOperands {
 public:
   RowsOperands(const Rows& p, int64_t workspace, uint64_t seed)
-      : problem_(p), inputs_(p, seed), d_(size_t(p.m * p.n * size_of(p.d)), 5),
-        residual_out_(size_t(p.output_residual ? p.m * p.n * size_of(p.x) : 0), 6),
-        row_scales_(size_t(p.quantised() ? p.m * size_of(Type::f32) : 0), 7),
+      : problem_(p), inputs_(p, seed), d_(size_t(p.m * p.n * size_of(p.d)), 5, Begins::as_malloc),
+        residual_out_(size_t(p.output_residual ? p.m * p.n * size_of(p.x) : 0), 6, Begins::as_malloc),
+        row_scales_(size_t(p.quantised() ? p.m * size_of(Type::f32) : 0), 7, Begins::as_malloc),
         workspace_(size_t(std::max<int64_t>(workspace, 1)), 0) {}
 
   SlotValues values() const override {

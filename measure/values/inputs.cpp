@@ -14,7 +14,7 @@
 namespace deepgen {
 namespace {
 
-constexpr size_t kPage = 4096, kColourBytes = 17 * 64;
+constexpr size_t kPage = 4096, kColourBytes = 17 * 64, kBehindLine = 16, kOwnPages = 128 << 10;
 
 /// splitmix64
 uint64_t mix(uint64_t x) {
@@ -44,7 +44,7 @@ double whole(Type type, double y) {
 }
 
 PageBuffer values(Type type, int64_t count, uint64_t seed, int colour, bool scales = false) {
-  PageBuffer buffer(size_t(count * size_of(type)), colour);
+  PageBuffer buffer(size_t(count * size_of(type)), colour, Begins::as_malloc);
   if (type == Type::f32)
     fill_as<float>(buffer.data(), size_t(count), seed, scales);
   else if (type == Type::f64)
@@ -101,8 +101,10 @@ double uniform(uint64_t seed, uint64_t index) {
   return double(int64_t(mix(seed * 0x2545f4914f6cdd1du + index) >> 40)) * 0x1p-23 - 1.0;
 }
 
-PageBuffer::PageBuffer(size_t bytes, int colour) : size_(bytes) {
-  const size_t shift = size_t(colour) * kColourBytes % kPage;
+PageBuffer::PageBuffer(size_t bytes, int colour, Begins begins) : size_(bytes) {
+  const bool as_malloc = begins == Begins::as_malloc;
+  const size_t coloured = as_malloc && bytes >= kOwnPages ? 0 : size_t(colour) * kColourBytes % kPage;
+  const size_t shift = coloured + (as_malloc ? kBehindLine : 0);
   mapped_ = (bytes + shift + kPage - 1) / kPage * kPage;
   if (!mapped_) return;
   pages_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -8,12 +8,18 @@
 
 namespace deepgen {
 
-/// Pages of zeros, aligned to a cache line. `colour` staggers the start within the page, so that operands of
-/// equal size do not contend for the same cache sets.
+/// Where a buffer begins: at a line of the cache; or as operands of most users do, 16 bytes behind one. From
+/// 128 KiB on glibc's malloc gives a block pages of its own, which it begins with these 16 bytes: so large
+/// operands contend for the same sets of caches.
+enum class Begins { at_line, as_malloc };
+
+/// Pages of zeros. `colour` staggers the start within the page, but for those that malloc would begin a page
+/// with.
 class PageBuffer {
 public:
   PageBuffer() = default;
-  explicit PageBuffer(size_t bytes, int colour = 0); ///< throws Error when memory is short
+  /// Throws Error when memory is short.
+  explicit PageBuffer(size_t bytes, int colour = 0, Begins = Begins::at_line);
   ~PageBuffer();
   PageBuffer(PageBuffer&& other) noexcept { swap(other); }
   PageBuffer& operator=(PageBuffer&& other) noexcept {

@@ -13,7 +13,7 @@ constexpr double kNone = std::numeric_limits<double>::infinity(),
 
 template <typename Value>
 PageBuffer filled(Type type, int64_t count, int colour, Value value) {
-  PageBuffer buffer(size_t(count * size_of(type)), colour);
+  PageBuffer buffer(size_t(count * size_of(type)), colour, Begins::as_malloc);
   for (int64_t i = 0; i < count; ++i) encode(type, value(i), buffer.data(), i);
   return buffer;
 }

@@ -136,12 +136,14 @@ bool take_size(const deepgen_range& range, int64_t passed, int64_t& size) {
   return passed == DEEPGEN_AS_BUILT || passed == range.most;
 }
 
-/// In pieces, each of a few stores: of the whole, GCC makes one instruction that takes long to start.
-void clear(uint64_t (&slot)[DEEPGEN_ARG_COUNT]) {
-  constexpr size_t piece = 8;
-  size_t i = 0;
-  for (; i + piece <= DEEPGEN_ARG_COUNT; i += piece) std::memset(slot + i, 0, piece * sizeof *slot);
-  for (; i < DEEPGEN_ARG_COUNT; ++i) slot[i] = 0;
+/// The first `count` slots. In pieces, each of a few stores: of the whole, GCC makes one instruction that
+/// takes long to start.
+template <uint32_t count>
+void clear(uint64_t* slot) {
+  constexpr uint32_t piece = 8;
+  uint32_t i = 0;
+  for (; i + piece <= count; i += piece) std::memset(slot + i, 0, piece * sizeof *slot);
+  for (; i < count; ++i) slot[i] = 0;
 }
 
 /// Offsets lie within the struct of arguments, and slots in the table of them.
@@ -218,7 +220,10 @@ const deepgen_operand* find_operand(const deepgen_function& f, uint8_t slot) {
 
 deepgen_status check_arguments(const deepgen_function& f, const CallArguments& args, ArgumentValues& values) {
   uint64_t* slot = values.slot;
-  clear(values.slot);
+  if (f.op == DEEPGEN_OP_ATTENTION)
+    clear<slots_of(DEEPGEN_OP_ATTENTION)>(slot);
+  else
+    clear<slots_of(DEEPGEN_OP_GEMM)>(slot);
   for (int i = 0; i < DEEPGEN_SIZES; ++i) {
     int64_t size; // in a register: a copy of all at once would wait for the stores of each
     if (!take_size(f.sizes[i], args.size[i], size)) return DEEPGEN_ERROR_SIZE;

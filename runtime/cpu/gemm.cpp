@@ -14,14 +14,14 @@ namespace {
 
 constexpr size_t kWorkspaceAlign = 64;
 
+/// A call that is split. What calls on one thread do not need is here: reading MXCSR alone takes 5 ns.
 struct Call {
-  Call(const deepgen_kernel& k, const ArgumentValues& v) : kernel(k), values(v), grid(k) {}
   const deepgen_kernel& kernel;
   const ArgumentValues& values;
-  TileGrid grid;
-  Split split;
+  const TileGrid& grid;
+  const Split& split;
+  char* workspace; ///< the caller's, a piece a task; null: scratch slots
   FloatingPoint floating_point;
-  char* workspace = nullptr; ///< the caller's, a piece a task; null: scratch slots
 };
 
 size_t piece_bytes(const deepgen_kernel& k) {
@@ -86,35 +86,43 @@ void run_task(void* context, int index) {
   run_range(call.kernel, values, task_range(call.grid, call.split, index), workspace);
 }
 
-deepgen_status check_workspace(const CallArguments& args, Call& call) {
-  const deepgen_kernel& k = call.kernel;
+/// False: there are no threads for it.
+bool run_split(Call call) {
+  if (!pool::run(call.split.count(), run_task, &call)) return false;
+  call.floating_point.take_flags();
+  return true;
+}
+
+/// `workspace` is the caller's for so many tasks, where there is one and the kernel needs one.
+deepgen_status check_workspace(const CallArguments& args, const deepgen_kernel& k, int tasks,
+                               char*& workspace) {
   if (!k.workspace) return DEEPGEN_OK;
   if (!args.workspace) return scratch::reserve(k.workspace) ? DEEPGEN_OK : DEEPGEN_ERROR_WORKSPACE;
-  if (uintptr_t(args.workspace) % kWorkspaceAlign ||
-      args.workspace_bytes / piece_bytes(k) < size_t(call.split.count()))
+  if (uintptr_t(args.workspace) % kWorkspaceAlign || args.workspace_bytes / piece_bytes(k) < size_t(tasks))
     return DEEPGEN_ERROR_WORKSPACE;
-  call.workspace = static_cast<char*>(args.workspace);
+  workspace = static_cast<char*>(args.workspace);
   return DEEPGEN_OK;
 }
 
 deepgen_status run(const deepgen_function& function, const CallArguments& args) {
-  if (!selected_kernel(function)) return DEEPGEN_ERROR_NO_KERNEL; // or its operands cannot be worked with
+  const deepgen_kernel* selected = selected_kernel(function);
+  if (!selected) return DEEPGEN_ERROR_NO_KERNEL; // or its operands cannot be worked with
   ArgumentValues values;
   if (deepgen_status status = check_arguments(function, args, values)) return status;
   if (values.writes_nothing) return DEEPGEN_OK;
-  const deepgen_kernel& kernel = *kernel_for(function, values.size);
-  Call call(kernel, values);
-  call.grid = grid_at(kernel, values.size);
+  const deepgen_kernel& kernel = selected->taken ? *kernel_for(function, values.size) : *selected;
+  const TileGrid grid = grid_at(kernel, values.size);
   const int threads = threads_for(function, values.size);
   if (kernel.vendor && blas::run(function, kernel, values, args.reads_optional, threads)) return DEEPGEN_OK;
-  if (threads > 1) call.split = split_tiles(call.grid, threads);
-  if (deepgen_status status = check_workspace(args, call)) return status;
-  if (call.split.count() > 1 && pool::run(call.split.count(), run_task, &call)) {
-    call.floating_point.take_flags();
-    return DEEPGEN_OK;
+  char* workspace = nullptr;
+  if (threads > 1) {
+    const Split split = split_tiles(grid, threads);
+    if (deepgen_status status = check_workspace(args, kernel, split.count(), workspace)) return status;
+    if (split.count() > 1 && run_split({kernel, values, grid, split, workspace, {}})) return DEEPGEN_OK;
+  } else if (deepgen_status status = check_workspace(args, kernel, 1, workspace)) {
+    return status;
   }
-  run_range(kernel, values, {0, call.grid.tiles_m, 0, call.grid.tiles_n, 0, call.grid.tiles_b},
-            call.workspace);
+  run_range(kernel, values, {0, grid.tiles_m, 0, grid.tiles_n, 0, grid.tiles_b}, workspace);
   return DEEPGEN_OK;
 }
 

@@ -13,10 +13,10 @@ namespace deepgen {
 inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
-bool well_formed(const deepgen_kernel& k) {
-  if (!k.config || !k.entry || !k.args || k.arg_count > DEEPGEN_ARG_COUNT) return false;
+bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
+  if (!k.config || !k.entry || !k.args || k.arg_count > slots_of(f.op)) return false;
   for (uint32_t i = 0; i < k.arg_count; ++i)
-    if (k.args[i] >= DEEPGEN_ARG_COUNT || is_map(k.args[i])) // tensor maps are for GPUs
+    if (k.args[i] >= slots_of(f.op) || is_map(k.args[i])) // tensor maps are for GPUs
       return false;
   if (k.vendor && !blas::well_formed(*k.vendor)) return false;
   return k.tiles_m >= 1 && k.tiles_n >= 1 && k.tiles_b >= 1 && k.grain_m >= 1 && k.grain_n >= 1;
@@ -35,7 +35,7 @@ bool good_order(const deepgen_function& f) {
   const deepgen_kernel* last = nullptr;
   for (uint32_t i = 0; i < f.kernel_count; ++i) {
     const deepgen_kernel& k = f.kernels[i];
-    if (!k.arch || (is_cpu(k) && !well_formed(k))) return false;
+    if (!k.arch || (is_cpu(k) && !well_formed(k, f))) return false;
     if (!is_cpu(k)) continue;
     if (k.packed_b != (f.packed_b ? f.packed_b->layout : 0)) return false;
     if (last && last->taken && (last + 1 != &k || !runs_on(k.isa, last->isa))) return false;

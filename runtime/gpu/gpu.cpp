@@ -130,7 +130,7 @@ deepgen_status take_workspace(GpuCall& call, const deepgen_kernel& k) {
 }
 
 bool has_gpu_description(const deepgen_kernel& k, const deepgen_function& f) {
-  if (!k.config || !k.args || k.arg_count > DEEPGEN_ARG_COUNT || !k.launches || !k.launch_count ||
+  if (!k.config || !k.args || k.arg_count > slots_of(f.op) || !k.launches || !k.launch_count ||
       (k.map_count && !k.maps) || !k.gpu || !k.gpu->state || !k.gpu->target || !k.requirements)
     return false;
   for (uint32_t i = 0; i < f.operand_count; ++i)
@@ -152,7 +152,7 @@ bool has_gpu_description(const deepgen_kernel& k, const deepgen_function& f) {
       return false;
   for (uint32_t i = 0; i < k.arg_count; ++i) {
     const uint8_t arg = k.args[i];
-    if (arg >= DEEPGEN_ARG_COUNT || (arg >= DEEPGEN_ARG_M0 && arg <= DEEPGEN_ARG_B1)) return false;
+    if (arg >= slots_of(f.op) || (arg >= DEEPGEN_ARG_M0 && arg <= DEEPGEN_ARG_B1)) return false;
   }
   return true;
 }

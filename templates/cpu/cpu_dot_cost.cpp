@@ -253,18 +253,9 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
   return cycles;
 }
 
-double bytes_of_b(const Gemm& p) { return double(p.sum_columns()) * double(p.k) * double(size_of(p.b)); }
-
 /// How often a B along K comes from beyond L2, whether it is copied or multiplied in place.
 double sweeps_of_b(const DotTiling& t) {
   return t.form == DotForm::panel ? 1 : double(ceil_div(t.m_tiles, t.mc_tiles));
-}
-
-/// Of a B along K that no cache holds.
-MemoryStream stream_of(const Gemm& p, const Device& device, const DotTiling& t) {
-  if (!p.b_transposed() || t.packed_b || bytes_of_b(p) <= double(std::max(device.l2, device.l3))) return {};
-  const double sweeps = sweeps_of_b(t);
-  return {sweeps * bytes_of_b(p), sweeps * double(p.sum_columns() * t.k_blocks), t.asks ? t.nr : 0};
 }
 
 /// What rows along K cost from L3 that nobody asks for ahead.
@@ -279,9 +270,9 @@ double unasked_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
 double dot_seconds(const Gemm& p, const Device& device, const DotTiling& t) {
   constexpr double kHertz = 3e9; // nominal: only the order matters
   const double one_row = t.dot.tiles() && t.dot.integer() && p.m == 1 ? kTilesOneRow : 1;
-  const double cycles =
-      with_memory(stream_of(p, device, t),
-                  block_cycles(p, device, t) + packing_cycles(p, device, t) + unasked_cycles(p, device, t));
+  const MemoryStream stream = stream_along_k(p, device, sweeps_of_b(t), t.k_blocks, t.asks ? t.nr : 0);
+  const double cycles = with_memory(stream, block_cycles(p, device, t) + packing_cycles(p, device, t) +
+                                                unasked_cycles(p, device, t));
   return one_row * double(p.batch) * with_stream(p, device, t.lines > 0, cycles) / kHertz;
 }
 

@@ -32,6 +32,19 @@ struct MemoryStream {
   int64_t asked = 0; ///< rows of a tile that are asked for while the one before is multiplied; 0: none
 };
 
+inline double bytes_of_b(const Gemm& p) {
+  return double(p.sum_columns()) * double(p.k) * double(size_of(p.b));
+}
+
+/// Of a B along K that is read `sweeps` times, whether it is copied or multiplied in place, in `k_blocks`
+/// pieces of each row.
+inline MemoryStream stream_along_k(const Gemm& p, const Device& device, double sweeps, int64_t k_blocks,
+                                   int64_t asked) {
+  const double bytes = bytes_of_b(p);
+  if (!p.b_transposed() || p.packed_b || bytes <= double(std::max(device.l2, device.l3))) return {};
+  return {sweeps * bytes, sweeps * double(p.sum_columns() * k_blocks), asked};
+}
+
 /// Cycles of a product that takes `cycles` where B is near.
 inline double with_memory(const MemoryStream& x, double cycles) {
   if (!x.asked) return cycles + x.bytes / kMemoryBytes + x.pieces * kPiece;

@@ -115,16 +115,12 @@ double copies_of_b(const CpuTiling& t) {
   return again ? double(ceil_div(t.m_tiles, t.mc_tiles)) : 1;
 }
 
-/// Of a B along K, whether it is copied or multiplied in place.
-MemoryStream stream_of(const Gemm& p, const Device& device, const CpuTiling& t) {
-  const double bytes = double(p.n) * double(p.k) * double(size_of(p.a));
-  if (!p.b_transposed() || t.packed_b || bytes <= double(std::max(device.l2, device.l3))) return {};
+/// How often B comes from beyond L2.
+double sweeps_of_b(const Gemm& p, const Device& device, const CpuTiling& t) {
+  if (t.pack_b) return copies_of_b(t);
   const double block = double(t.nc_tiles * t.nr * std::min(t.kc, p.k) * size_of(p.a));
   const bool each = t.loops == 1 && block > kL2Part * double(device.l2); // tile of A has B from memory
-  const double sweeps = t.pack_b ? copies_of_b(t)
-                        : each   ? double(t.m_tiles)
-                                 : double(ceil_div(t.m_tiles, t.mc_tiles));
-  return {sweeps * bytes, sweeps * double(p.n * t.k_blocks), t.prefetch == kNextTile ? t.nr : 0};
+  return each ? double(t.m_tiles) : double(ceil_div(t.m_tiles, t.mc_tiles));
 }
 
 /// Copies into panels, and what reading in place costs.
@@ -162,8 +158,9 @@ double CpuTile::cost(const Gemm& whole, const Device& device, const Config& conf
   const CpuTiling t(p, config);
   constexpr double kHertz = 3e9; // nominal: only the order matters
   const Gemm product = p.ungated();
-  const double cycles =
-      with_memory(stream_of(product, device, t), tile_cycles(product, device, t) + memory_cycles(product, t));
+  const MemoryStream stream = stream_along_k(product, device, sweeps_of_b(product, device, t), t.k_blocks,
+                                             t.prefetch == kNextTile ? t.nr : 0);
+  const double cycles = with_memory(stream, tile_cycles(product, device, t) + memory_cycles(product, t));
   return double(p.batch) * with_stream(p, device, t.lines > 0, cycles) / kHertz;
 }
 

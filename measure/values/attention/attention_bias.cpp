@@ -21,7 +21,7 @@ PageBuffer random_bias(const Attention& p, const BiasLayout& layout, uint64_t se
   if (!p.bias) return {};
   constexpr double one_of_16 = -7.0 / 8; ///< of numbers in [-1, 1), so many are below
   const int64_t columns = layout.columns();
-  PageBuffer buffer(size_t(layout.rows() * columns * size_of(*p.bias)), 7);
+  PageBuffer buffer(size_t(layout.rows() * columns * size_of(*p.bias)), 7, Begins::as_malloc);
   on_host_threads(layout.rows(), [&](int64_t r) {
     const double hides = r % 2 && *p.bias != Type::f16 ? -0x1.fep127 : -INFINITY;
     const bool hidden = uniform(seed + 1, uint64_t(r)) < one_of_16;

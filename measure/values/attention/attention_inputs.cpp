@@ -21,7 +21,7 @@ std::vector<int32_t> offsets_of(const std::vector<int32_t>& counts) {
 PageBuffer random_values(Type type, const TokenLayout& layout, int colour, uint64_t seed, double magnitude) {
   constexpr int64_t piece = int64_t(1) << 18;                                   // of a thread
   const int64_t count = std::max<int64_t>(1, layout.rows()) * layout.columns(); // a row where a call has none
-  PageBuffer buffer(size_t(count * size_of(type)), colour);
+  PageBuffer buffer(size_t(count * size_of(type)), colour, Begins::as_malloc);
   on_host_threads((count + piece - 1) / piece, [&](int64_t part) {
     for (int64_t i = part * piece; i < std::min(count, (part + 1) * piece); ++i)
       encode(type, magnitude * uniform(seed, uint64_t(i)), buffer.data(), i);

@@ -159,7 +159,7 @@ private:
 
   /// B copied into the layout of `inside`.
   void* reordered(const Blob& b, const void* inside) {
-    packed_ = PageBuffer(f_.memory_desc_get_size(inside), 2);
+    packed_ = PageBuffer(f_.memory_desc_get_size(inside), 2); // at a line, as its own memory
     void *description = nullptr, *primitive = nullptr, *to = memory(inside, packed_.data());
     if (f_.reorder_primitive_desc_create(&description, &b, engine_, inside, engine_, nullptr) ||
         f_.primitive_create(&primitive, description))

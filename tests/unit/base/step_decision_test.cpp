@@ -14,7 +14,7 @@
 namespace deepgen {
 namespace {
 
-Gemm tokens() {
+Gemm rows_problem() {
   Gemm p;
   p.m = 8192, p.n = p.k = 4096, p.least[0] = 1;
   return p;
@@ -99,7 +99,7 @@ double worst_of(const std::vector<Made>& kernels, const RangedDecision& d) {
   return worst;
 }
 
-void expect_cover(const RangedDecision& d) {
+void expect_steps_cover(const RangedDecision& d) {
   int64_t next = 1;
   for (const RangedWinner& w : d.parts) {
     EXPECT_EQ(w.taken.least.m, next);
@@ -109,14 +109,14 @@ void expect_cover(const RangedDecision& d) {
 }
 
 TEST(StepDecision, IsNearTheBestAtEverySizeWhereThePointsAloneAreNot) {
-  const Gemm p = tokens();
+  const Gemm p = rows_problem();
   int missed = 0;
   for (uint64_t seed = 1; seed <= 25; ++seed) {
     const std::vector<Made> kernels = made(seed);
     const RecordLog log = finals_of(kernels, p);
     const RangedDecision d = decide_ranges(p, log);
     ASSERT_TRUE(d.found);
-    expect_cover(d);
+    expect_steps_cover(d);
     EXPECT_LE(worst_of(kernels, d), 0.05) << "seed " << seed;
     missed += worst_of(kernels, decide_ranges(p, without_grids(log))) > 0.05;
   }
@@ -124,7 +124,7 @@ TEST(StepDecision, IsNearTheBestAtEverySizeWhereThePointsAloneAreNot) {
 }
 
 TEST(StepDecision, LosesNothingAtMeasuredSizes) {
-  const Gemm p = tokens();
+  const Gemm p = rows_problem();
   for (uint64_t seed = 1; seed <= 25; ++seed) {
     const std::vector<Made> kernels = made(seed);
     const RecordLog log = finals_of(kernels, p);
@@ -152,7 +152,7 @@ std::vector<std::pair<std::string, int64_t>> parts_of(const RangedDecision& d) {
 }
 
 TEST(StepDecision, IsTheSameForAnyOrderOfRecordsAndAfterALogIsRead) {
-  const Gemm p = tokens();
+  const Gemm p = rows_problem();
   RecordLog log = finals_of(made(3), p);
   const auto parts = parts_of(decide_ranges(p, log));
   const RecordLog read = RecordLog::parse(log.serialize(), "x");
@@ -167,7 +167,7 @@ TEST(StepDecision, IsTheSameForAnyOrderOfRecordsAndAfterALogIsRead) {
 
 /// Logs of earlier versions decide what they did: by their points.
 TEST(StepDecision, WithoutAllGridsThePointsAloneDecide) {
-  const Gemm p = tokens();
+  const Gemm p = rows_problem();
   RecordLog log = finals_of(made(3), p);
   const auto old = parts_of(decide_ranges(p, without_grids(log)));
   EXPECT_NE(parts_of(decide_ranges(p, log)), old);
@@ -177,7 +177,7 @@ TEST(StepDecision, WithoutAllGridsThePointsAloneDecide) {
 }
 
 TEST(StepDecision, WhatWasMeasuredBetweenCounts) {
-  const Gemm p = tokens();
+  const Gemm p = rows_problem();
   const std::vector<Made> kernels = made(3);
   RecordLog log = finals_of(kernels, p);
   const RangedDecision d = decide_ranges(p, log);
@@ -200,7 +200,7 @@ TEST(StepDecision, WhatWasMeasuredBetweenCounts) {
 }
 
 TEST(StepDecision, DoubtfulSizesAreFewAndUnmeasured) {
-  const Gemm p = tokens();
+  const Gemm p = rows_problem();
   RecordLog log = finals_of(made(3), p);
   // As real kernels: times that blocks and waves do not tell exactly.
   std::mt19937_64 random(1);
@@ -222,7 +222,7 @@ TEST(StepDecision, DoubtfulSizesAreFewAndUnmeasured) {
 }
 
 TEST(StepDecision, HostileRecordsAreRefused) {
-  const Record good = finals_of(made(3), tokens()).records[0];
+  const Record good = finals_of(made(3), rows_problem()).records[0];
   EXPECT_EQ(Record::from_json(good.to_json(), "x").to_json(), good.to_json());
   for (const auto& [key, value] :
        std::vector<std::pair<std::string, Json>>{{"grids", 1},
@@ -237,7 +237,7 @@ TEST(StepDecision, HostileRecordsAreRefused) {
 
 /// The kernel of 80 rows is the best from 257 to 320 alone, where no round has timed anybody.
 TEST(StepDecision, FinalistsAreFoundForSizesThatNobodyTimed) {
-  const Gemm p = tokens();
+  const Gemm p = rows_problem();
   std::vector<LoggedRecord> records;
   const std::vector<Made> kernels = {{128, 64, 5e-6, 2e-5}, {200, 64, 5e-6, 2.4e-5}, {256, 128, 5e-6, 3.6e-5},
                                      {16, 64, 5e-6, 8e-6},  {32, 64, 5e-6, 9e-6},    {80, 128, 5e-6, 2.2e-5}};

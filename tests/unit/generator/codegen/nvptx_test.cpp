@@ -181,13 +181,13 @@ llvm.func @deepgen_kernel(%a: !llvm.ptr<1>, %d: !llvm.ptr<1>) attributes {nvvm.k
   return text;
 }
 
-class WithPtxas : public testing::Test {
+class NeedsPtxas : public testing::Test {
 protected:
   void SetUp() override {
     if (find_ptxas().empty()) GTEST_SKIP() << "no ptxas";
   }
 };
-using NvptxAssembled = WithPtxas;
+using NvptxAssembled = NeedsPtxas;
 
 TEST_F(NvptxAssembled, ASpillingCandidateFails) {
   const TextTemplate text = spilling();

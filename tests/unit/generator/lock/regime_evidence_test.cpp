@@ -10,7 +10,7 @@
 namespace deepgen {
 namespace {
 
-std::string hash_of(int64_t mr) { return std::string(64, char('0' + mr)); }
+std::string digits_of(int64_t mr) { return std::string(64, char('0' + mr)); }
 
 /// Of finals and a hold-out of two kernels; the second one has 0.95 of the default's time there.
 RecordLog sustained() {
@@ -20,7 +20,7 @@ RecordLog sustained() {
     for (auto [origin, mr, ratio] : {std::tuple("default", 2, 1.0), {"model", 4, 0.95}}) {
       Record r;
       r.stage = stage, r.problem = Gemm().key(), r.arch = "fake", r.origin = origin, r.revision = 3;
-      r.choice = fake_choice(4, mr, 16, 0), r.sha256 = hash_of(mr);
+      r.choice = fake_choice(4, mr, 16, 0), r.sha256 = digits_of(mr);
       r.timing = Timing{1e-3, 1e-3, 1e-3, ratio, ratio - 0.01, ratio + 0.01, 40, 1};
       log.records.push_back(r);
     }
@@ -31,7 +31,7 @@ RecordLog sustained() {
       {"rounds", 40},
       {"verdict", "win"},
       {"vendor", {{"name", "openblas 0.3.21"}, {"ratio", {0.97, 0.98, 0.985}}, {"verdict", "win"}}},
-      {"sha256", hash_of(4)}};
+      {"sha256", digits_of(4)}};
   return log;
 }
 
@@ -52,8 +52,8 @@ RecordLog balanced() {
   const auto arm = [](double ratio, double vendor, const char* verdict) {
     return Json{{"noise_floor", 0.003},
                 {"arms",
-                 {{{"sha256", hash_of(2)}, {"seconds", 1e-3}, {"vendor", {1, 1, 1}}, {"verdict", "tie"}},
-                  {{"sha256", hash_of(4)},
+                 {{{"sha256", digits_of(2)}, {"seconds", 1e-3}, {"vendor", {1, 1, 1}}, {"verdict", "tie"}},
+                  {{"sha256", digits_of(4)},
                    {"seconds", 1e-3},
                    {"clock_mhz", 1980},
                    {"default", {ratio, ratio, ratio}},

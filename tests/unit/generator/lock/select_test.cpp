@@ -113,7 +113,7 @@ TEST(Report, ShowsEveryCandidateAndTheWinner) {
   EXPECT_EQ(report({}), "no records\n");
 }
 
-const std::string kHash(64, '5');
+const std::string kKernelHash(64, '5');
 
 class SelectTest : public testing::Test {
 protected:
@@ -127,7 +127,7 @@ protected:
     return r;
   }
   LockEntry entry(const Choice& choice, const std::string& device = "fake device", int64_t isa = 4) {
-    return {Gemm().key(), "fake", fake_device(isa, device), choice, 3, kHash, "tools", {}};
+    return {Gemm().key(), "fake", fake_device(isa, device), choice, 3, kKernelHash, "tools", {}};
   }
   Lock lock_of(const std::vector<LockEntry>& entries) {
     Lock lock;
@@ -147,7 +147,7 @@ TEST_F(SelectTest, LadderExactThenSameArchThenRecordsThenDefault) {
   const Selected exact = one(Mode::automatic, both, request({search_}));
   EXPECT_EQ(exact.choice.main.choice, kOther);
   EXPECT_EQ(exact.choice.origin, "lock");
-  EXPECT_EQ(exact.choice.main.expect_sha256, kHash);
+  EXPECT_EQ(exact.choice.main.expect_sha256, kKernelHash);
   EXPECT_EQ(ChoiceFile::parse(exact.choice.serialize(), "x").serialize(), exact.choice.serialize());
   EXPECT_EQ(exact.note, "");
   EXPECT_EQ(one(Mode::automatic, another, request({search_})).choice.main.choice, kFast);
@@ -201,7 +201,7 @@ TEST_F(SelectTest, AnEntryWithoutAHashIsStaleAndAnErrorInFrozen) {
 TEST_F(SelectTest, AChoiceOfTheLockHasItsHash) {
   const std::string good = one(Mode::frozen, lock_of({entry(kFast)}), request()).choice.serialize();
   std::string bad = good;
-  bad.replace(bad.find(kHash), kHash.size(), "");
+  bad.replace(bad.find(kKernelHash), kKernelHash.size(), "");
   EXPECT_THROW(ChoiceFile::parse(bad, "x"), Error);
   bad = good;
   bad.replace(bad.find("\"origin\":\"lock\""), 15, "\"origin\":\"search\"");

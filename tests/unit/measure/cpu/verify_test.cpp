@@ -300,7 +300,7 @@ TEST_F(Commands, OneRecordForEachSlotWhateverItDoes) {
   EXPECT_EQ(log.records[5].detail, "the same code as r0/1");
   EXPECT_EQ(log.records[8].detail, "no registers left");
   EXPECT_EQ(log.environment["anchor"], "default");
-  EXPECT_EQ(log.environment["profile"], "cpu-interleaved/2");
+  EXPECT_EQ(log.environment["profile"], "cpu-interleaved/3");
 }
 
 TEST_F(Commands, PlayoffTimesTheBestOfAllRounds) {

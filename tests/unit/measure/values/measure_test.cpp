@@ -36,6 +36,18 @@ double dot(const Gemm& p, const Inputs& in, int64_t entry, int64_t m, int64_t n,
   return x;
 }
 
+TEST(Inputs, BeginWhereMallocBeginsLargeBlocks) {
+  const Inputs in(
+      Gemm::parse("gemm m=33 n=17 k=9 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias align=4"), 1);
+  const auto behind_line = [](const PageBuffer& x) { return reinterpret_cast<uintptr_t>(x.data()) % 64; };
+  EXPECT_EQ(behind_line(in.a), 16u);
+  EXPECT_EQ(behind_line(in.b), 16u);
+  EXPECT_EQ(behind_line(in.operand(EpilogueOp::bias)), 16u);
+  EXPECT_EQ(behind_line(PageBuffer(100, 3)), 0u);
+  const PageBuffer large(128 << 10, 3, Begins::as_malloc);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(large.data()) % 4096, 16u) << "whatever its colour";
+}
+
 double naive(const Gemm& p, const Inputs& in, int64_t entry, int64_t m, int64_t n, double alpha,
              double beta) {
   double x = alpha * dot(p, in, entry, m, n, p.gate ? 2 * p.n : p.n);
