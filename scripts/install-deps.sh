@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(g++ make cmake python3 ninja-build ccache
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools lld-22
-  libre2-dev libzstd-dev zlib1g-dev libcli11-dev nlohmann-json3-dev libgtest-dev "$@")
+  libre2-dev libzstd-dev zlib1g-dev libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev "$@")
 optional=(libopenblas0-pthread            # the vendor baseline, loaded at run time when it is there
   libxgboost-dev                         # for the test unit.xgboost: 7 MB more
   chromium                               # for the test report.page: 81 MB more
