@@ -14,7 +14,7 @@
 namespace deepgen {
 namespace {
 
-constexpr size_t kPage = 4096, kColourBytes = 17 * 64, kBehindLine = 16, kOwnPages = 128 << 10;
+constexpr size_t kPage = 4096, kColourBytes = 17 * 64, kBehindLine = 16;
 
 /// splitmix64
 uint64_t mix(uint64_t x) {
@@ -102,9 +102,8 @@ double uniform(uint64_t seed, uint64_t index) {
 }
 
 PageBuffer::PageBuffer(size_t bytes, int colour, Begins begins) : size_(bytes) {
-  const bool as_malloc = begins == Begins::as_malloc;
-  const size_t coloured = as_malloc && bytes >= kOwnPages ? 0 : size_t(colour) * kColourBytes % kPage;
-  const size_t shift = coloured + (as_malloc ? kBehindLine : 0);
+  const size_t behind = begins == Begins::as_malloc ? kBehindLine : 0;
+  const size_t shift = size_t(colour) * kColourBytes % kPage + behind;
   mapped_ = (bytes + shift + kPage - 1) / kPage * kPage;
   if (!mapped_) return;
   pages_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

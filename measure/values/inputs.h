@@ -8,13 +8,12 @@
 
 namespace deepgen {
 
-/// Where a buffer begins: at a line of the cache; or as operands of most users do, 16 bytes behind one. From
-/// 128 KiB on glibc's malloc gives a block pages of its own, which it begins with these 16 bytes: so large
-/// operands contend for the same sets of caches.
+/// Where a buffer begins: at a line of the cache; or as operands of most users do, 16 bytes behind one, which
+/// is where glibc's malloc begins blocks that have pages of their own.
 enum class Begins { at_line, as_malloc };
 
-/// Pages of zeros. `colour` staggers the start within the page, but for those that malloc would begin a page
-/// with.
+/// Pages of zeros. `colour` staggers the start within the page, so that operands of equal size do not contend
+/// for the same cache sets: in a program that has run for a while malloc begins blocks anywhere in a page.
 class PageBuffer {
 public:
   PageBuffer() = default;

@@ -193,8 +193,10 @@ const Rule<Index, Point> kRules[] = {
        return std::string(
            "ku outside of what pays: 4; 8 for up to 20 sums, 2 for more than 26; 1 or 2 for form=1");
      }},
-    {kPack, [](const Point& x) { return x.dot() && x[kPack] != 0; },
-     [](const Point&) { return std::string("form=1 (dot) reads A and B in place"); }},
+    {kPack, [](const Point& x) { return x.dot() && (x[kPack] & kPackB); },
+     [](const Point&) { return std::string("form=1 (dot) reads B in place"); }},
+    {kPack, [](const Point& x) { return x.dot() && (x[kPack] & kPackA) && x.n_tiles() == 1; },
+     [](const Point&) { return std::string("packing A that is read once"); }},
     {kPack, [](const Point& x) { return x.packed() && (x[kPack] & kPackB); },
      [](const Point&) { return std::string("B is packed ahead"); }},
     {kPack,
@@ -284,7 +286,8 @@ CpuTiling::CpuTiling(const Gemm& p, const Config& c)
       n_tiles(ceil_div(p.n, dr)), m_rest(p.m - (m_tiles - 1) * mr), n_rest(p.n - (n_tiles - 1) * dr),
       mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
       nc_tiles(loops == 2 ? n_tiles : std::clamp<int64_t>(ceil_div(nc, nr), 1, n_tiles)),
-      k_blocks(ceil_div(p.k, kc)), a_elements(pack_a ? mc_tiles * mr * kc : 0),
+      k_blocks(ceil_div(p.k, kc)), a_depth(dot ? round_up(kc, isa.lanes()) : kc),
+      a_elements(pack_a ? mc_tiles * mr * a_depth : 0),
       b_elements(pack_b ? nc_tiles * nr * (loops == 2 ? p.k : kc) : 0), sums_ld(0), sums_elements(0),
       shares(packed_b && prefetch ? pitch / nr * (p.ranged(Size::m) ? 1 : m_tiles) : 0),
       lines(shares ? ceil_div(unroll * pitch * size_of(p.a), kLine * shares) : 0) {

@@ -30,6 +30,7 @@ struct CpuTiling {
   int64_t m_rest, n_rest;     ///< rows, columns of D of the last tile; mr, dr when it is whole. Not of ranges
   int64_t mc_tiles, nc_tiles; ///< of a cache block
   int64_t k_blocks;
+  int64_t a_depth;                ///< steps of k in a panel of A: with dot, of whole vectors
   int64_t a_elements, b_elements; ///< of the packed blocks, 0 when not packed
   /// Scratch for sums that are not final yet. 0: they are kept in D, which has room for them without a gate,
   /// and is then no operand of the epilogue (residual and multiplier may be D itself).

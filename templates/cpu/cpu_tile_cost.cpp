@@ -129,7 +129,7 @@ double memory_cycles(const Gemm& p, const CpuTiling& t) {
   double cycles = 0;
   if (t.pack_a) {
     const double sweeps = double(ceil_div(t.n_tiles, t.nc_tiles));
-    cycles += m * k * sweeps * (p.a_transposed() ? kCopyAlong : kCopyAcross) * bytes / 4;
+    cycles += m * k * sweeps * (t.dot || p.a_transposed() ? kCopyAlong : kCopyAcross) * bytes / 4;
   }
   if (t.pack_b) {
     cycles += n * k * copies_of_b(t) * (p.b_transposed() ? kCopyAcross : kCopyAlong) * bytes / 4;

@@ -205,7 +205,8 @@ private:
     return ir.at(next, ir.mul(ir.mul(share, k.depth), each));
   }
   Value a_panel(Value i, Value i0, const KBlock& k) {
-    return ir.at(a_panels, ir.mul(ir.sub(i, i0), ir.mul(k.depth, t.mr)));
+    Value place = ir.sub(i, i0);
+    return ir.at(a_panels, t.dot ? ir.mul(place, t.a_depth * t.mr) : ir.mul(place, ir.mul(k.depth, t.mr)));
   }
   Value a_source(Value i, const KBlock& k) {
     Value m = ir.mul(i, t.mr);
@@ -251,12 +252,16 @@ private:
       arguments.append(more);
       ir.call(name, arguments);
     };
+    PanelShape shape{t.mr, t.mr, p.a_transposed()};
+    shape.of_vectors = t.dot;
     ir.loop(i0, i1, 1, [&](Value i) {
       if (ranged(Size::m))
-        return pack(i, m_last, t.mr, m_rest, {t.mr, t.mr, p.a_transposed()},
+        return pack(i, m_last, t.mr, m_rest, shape,
                     [&](const std::string& name, const Values& more) { call(i, name, more); });
-      by_extent(i, t.m_tiles, t.mr, t.m_rest,
-                [&](int64_t rows) { call(i, pack_function(ir, {t.mr, rows, p.a_transposed()}), {}); });
+      by_extent(i, t.m_tiles, t.mr, t.m_rest, [&](int64_t rows) {
+        shape.valid = rows;
+        call(i, pack_function(ir, shape), {});
+      });
     });
   }
 

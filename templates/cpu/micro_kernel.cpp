@@ -139,7 +139,7 @@ private:
     return tile.b == Access::panel ? ir.load_vector(at, lanes) : load_valid(at, j); // panels are padded
   }
   Value a_address(Value at, int64_t u, int64_t r) {
-    if (tile.a == Access::panel) return ir.at(at, u * tile.a_width + r);
+    if (tile.a == Access::panel) return ir.at(at, (u * tile.a_width + r) * (dot ? lanes : 1));
     if (tile.a == Access::k_rows) return ir.at(ir.at(at, ir.mul(lda, u)), r);
     return ir.at(ir.at(at, ir.mul(lda, r)), dot ? u * lanes : u);
   }
@@ -149,7 +149,7 @@ private:
     return ir.at(ir.at(at, ir.mul(ldb, u)), j * lanes);
   }
   Value advance(Value at, Access access, int64_t width, Value ld, int64_t steps) {
-    if (access == Access::panel) return ir.at(at, width * steps);
+    if (access == Access::panel) return ir.at(at, width * steps * (dot ? lanes : 1));
     if (access == Access::k_rows) return ir.at(at, ir.mul(ld, steps));
     return ir.at(at, dot ? steps * lanes : steps);
   }

@@ -17,7 +17,7 @@ std::vector<EpilogueOperand> tile_operands(const Gemm&);
 
 /// Where the operands of a tile lie. Strides are runtime values except inside a panel.
 enum class Access {
-  panel,    ///< packed: element (k, w) at k * width + w
+  panel,    ///< packed: element (k, w) at k * width + w; of A in the dot form a panel of vectors (pack.h)
   k_rows,   ///< element (k, w) at k * ld + w: the operand as stored when its rows run along M or N
   k_columns ///< element (k, w) at w * ld + k: its rows run along K
 };

@@ -89,6 +89,23 @@ void transpose_columns(Ir& ir, const PanelShape& panel, mlir::ValueRange argumen
   });
 }
 
+/// A panel of vectors: row by row, each of which ends with zeros up to a whole vector.
+void copy_vectors(Ir& ir, const PanelShape& panel, mlir::ValueRange arguments) {
+  Value source = arguments[0], ld = arguments[1], destination = arguments[2], kc = arguments[3];
+  const int64_t lanes = ir.isa.lanes();
+  Value rest = ir.remainder(kc, lanes), whole = ir.sub(kc, rest);
+  Value rows = panel.ragged ? Value(arguments[4]) : ir.constant(panel.valid);
+  ir.loop(ir.constant(0), rows, 1, [&](Value w) {
+    Value from = ir.at(source, ir.mul(w, ld)), to = ir.at(destination, ir.mul(w, lanes));
+    ir.loop(ir.constant(0), whole, lanes, [&](Value k) {
+      ir.store_vector(ir.load_vector(ir.at(from, k), lanes), ir.at(to, ir.mul(k, panel.width)), lanes);
+    });
+    ir.branch(ir.not_equal(rest, ir.constant(0)), [&] {
+      ir.store_vector(ir.load_vector(ir.at(from, whole), rest), ir.at(to, ir.mul(whole, panel.width)), lanes);
+    });
+  });
+}
+
 } // namespace
 
 Values transpose(Ir& ir, Values rows) {
@@ -112,14 +129,18 @@ Values transpose(Ir& ir, Values rows) {
 }
 
 std::string pack_function(Ir& ir, const PanelShape& panel) {
-  std::string name = std::string(panel.k_major ? "pack_rows_" : "pack_columns_") +
+  std::string name = std::string(panel.of_vectors ? "pack_vectors_"
+                                 : panel.k_major  ? "pack_rows_"
+                                                  : "pack_columns_") +
                      std::to_string(panel.width) + "_" +
                      (panel.ragged ? "ragged" : std::to_string(panel.valid)) +
                      (panel.row ? "_of_" + std::to_string(panel.row) : "");
   llvm::SmallVector<mlir::Type> parameters = {ir.pointer, ir.i64, ir.pointer, ir.i64};
   if (panel.ragged) parameters.push_back(ir.i64);
   ir.function(name, parameters, true, [&](mlir::ValueRange arguments) {
-    if (panel.k_major)
+    if (panel.of_vectors)
+      copy_vectors(ir, panel, arguments);
+    else if (panel.k_major)
       copy_rows(ir, panel, arguments);
     else
       transpose_columns(ir, panel, arguments);

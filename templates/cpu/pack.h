@@ -9,6 +9,10 @@ namespace deepgen {
 /// B), of which the first `valid` exist; the rest is zero. Panel element (k, w) lies at k * pitch() + w. The
 /// source holds the operand with k along rows (`k_major`: element (k, w) at k * ld + w) or along columns
 /// (element (k, w) at w * ld + k, transposed in registers on the way).
+///
+/// Panels `of_vectors` are for vectors along k: element (k, w) lies at (k / lanes * width + w) * lanes + k %
+/// lanes of a source with k along columns. Behind the last k are zeros, and nothing is written of what does
+/// not exist.
 struct PanelShape {
   int64_t width, valid;
   bool k_major;
@@ -16,6 +20,7 @@ struct PanelShape {
   /// How many exist is known at run time, at least one: the function takes that as a further argument. What
   /// does not exist is any of what does, or zero.
   bool ragged = false;
+  bool of_vectors = false;
 
   int64_t pitch() const { return row ? row : width; }
 };

@@ -44,8 +44,6 @@ TEST(Inputs, BeginWhereMallocBeginsLargeBlocks) {
   EXPECT_EQ(behind_line(in.b), 16u);
   EXPECT_EQ(behind_line(in.operand(EpilogueOp::bias)), 16u);
   EXPECT_EQ(behind_line(PageBuffer(100, 3)), 0u);
-  const PageBuffer large(128 << 10, 3, Begins::as_malloc);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(large.data()) % 4096, 16u) << "whatever its colour";
 }
 
 double naive(const Gemm& p, const Inputs& in, int64_t entry, int64_t m, int64_t n, double alpha,
