@@ -3,7 +3,9 @@
 function(attack build cxx flags)
   set(linker "")
   if(cxx MATCHES clang)
-    set(linker -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld)
+    # Clang knows its lld where it is not in PATH. The runtime's project has a C compiler, too, which gets the same flags.
+    string(REPLACE clang++ clang cc ${cxx})
+    set(linker -DCMAKE_C_COMPILER=${cc} -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld)
   endif()
   configure(process ${build} "-DCMAKE_CXX_FLAGS=${flags}" -DCMAKE_CXX_COMPILER=${cxx} ${linker} ${ARGN})
   build(${build} -v)
