@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -33,18 +34,42 @@ struct Contender {
   Timing timing; ///< over the regimes that decide
 };
 
-/// The fastest; among those within `noise` of it, the smallest.
-const Contender& best_of(const std::vector<Contender>& arms, double noise, bool by_ratio) {
-  auto value = [&](const Contender& c) { return by_ratio ? c.timing.ratio : c.timing.seconds; };
-  double best = value(arms.front());
-  for (const Contender& c : arms) best = std::min(best, value(c));
-  const Contender* chosen = nullptr;
-  for (const Contender& c : arms) {
-    if (value(c) > best * (1 + noise)) continue;
-    auto rank = [](const Record* x) { return std::tuple(x->workspace, x->code_bytes, x->choice.text()); };
-    if (!chosen || rank(c.record) < rank(chosen->record)) chosen = &c;
-  }
-  return chosen ? *chosen : arms.front(); // a damaged log may have no value that compares
+using Alike = std::vector<const Contender*>;
+
+double least(const Alike& arms, const std::function<double(const Contender&)>& value) {
+  double best = value(*arms.front());
+  for (const Contender* c : arms) best = std::min(best, value(*c));
+  return best;
+}
+
+/// Those within `noise` of the least; all where a damaged log has no value that compares.
+Alike near_least(const Alike& arms, double noise, const std::function<double(const Contender&)>& value) {
+  const double best = least(arms, value);
+  Alike near;
+  for (const Contender* c : arms)
+    if (value(*c) <= best * (1 + noise)) near.push_back(c);
+  return near.empty() ? arms : near;
+}
+
+/// The fastest, and what is within `noise` of it.
+Alike best_of(const std::vector<Contender>& arms, double noise, bool by_ratio) {
+  Alike all;
+  for (const Contender& c : arms) all.push_back(&c);
+  return near_least(all, noise,
+                    [&](const Contender& c) { return by_ratio ? c.timing.ratio : c.timing.seconds; });
+}
+
+/// Of those alike: the best in serial calls, or within `noise` of it; of these the smallest.
+const Contender& one_of(const Alike& alike, double noise) {
+  const bool timed =
+      std::all_of(alike.begin(), alike.end(), [](const Contender* c) { return c->record->serial; });
+  const Alike left =
+      timed ? near_least(alike, noise, [](const Contender& c) { return c.record->serial->ratio; }) : alike;
+  const auto rank = [](const Contender* c) {
+    return std::tuple(c->record->workspace, c->record->code_bytes, c->record->choice.text());
+  };
+  return **std::min_element(left.begin(), left.end(),
+                            [&](const Contender* x, const Contender* y) { return rank(x) < rank(y); });
 }
 
 std::string what_became(const RecordLog& final) {
@@ -59,7 +84,8 @@ std::string what_became(const RecordLog& final) {
 }
 
 Decision take(const Contender& winner, bool improved, double threshold, std::string reason) {
-  return {true, *winner.record, improved, threshold, std::move(reason), winner.timing};
+  return {true,          *winner.record,         improved, threshold, std::move(reason),
+          winner.timing, {winner.record->choice}};
 }
 
 std::string speed_text(const Contender& c) {
@@ -69,6 +95,17 @@ std::string speed_text(const Contender& c) {
     out +=
         text(" (sustained %.3fx, in bursts %.3fx)", 1 / c.record->timing->ratio, 1 / c.record->bursts->ratio);
   return out;
+}
+
+/// The best one of them, because it is faster.
+Decision take_best(const std::vector<Contender>& arms, double noise, double threshold,
+                   const std::string& why = "") {
+  const Alike alike = best_of(arms, noise, true);
+  const Contender& best = one_of(alike, noise);
+  Decision d = take(best, true, threshold, speed_text(best) + why);
+  d.alike.clear();
+  for (const Contender* c : alike) d.alike.push_back(c->record->choice);
+  return d;
 }
 
 const Record* vendor_of(const RecordLog& final, const char* stage) {
@@ -149,16 +186,14 @@ Decision decide_finals(const RecordLog& final) {
   if (!f.has_default) {
     if (f.all.empty()) return {false, {}, false, threshold, what_became(final)};
     if (is_balanced(final)) balance(f, final);
-    return take(best_of(f.all, noise, false), true, threshold, "the default config " + f.became_of_default);
+    return take(one_of(best_of(f.all, noise, false), noise), true, threshold,
+                "the default config " + f.became_of_default);
   }
   const Contender standard = f.all.front();
   if (!final.stable)
     return take(standard, false, threshold, "the default stays: too much interference to decide");
-  if (is_balanced(final) && balance(f, final)) {
-    const Contender& best = best_of(f.all, noise, true);
-    return take(best, true, threshold,
-                speed_text(best) + ", and the default loses to the vendor in a regime");
-  }
+  if (is_balanced(final) && balance(f, final))
+    return take_best(f.all, noise, threshold, ", and the default loses to the vendor in a regime");
   const Contender incumbent = f.all.front();
   std::vector<Contender> beaters;
   for (const Contender& c : f.all)
@@ -166,8 +201,7 @@ Decision decide_finals(const RecordLog& final) {
   if (beaters.empty())
     return take(incumbent, false, threshold,
                 text("the default stays: nothing beats it by %.1f %%", 100 * threshold));
-  const Contender& best = best_of(beaters, noise, true);
-  return take(best, true, threshold, speed_text(best));
+  return take_best(beaters, noise, threshold);
 }
 
 Decision decide(const RecordLog& final) {

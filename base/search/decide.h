@@ -12,12 +12,15 @@ struct Decision {
   double threshold = 0;  ///< a finalist must be faster than the default by more than this share
   std::string reason;    ///< one line: why this config
   Timing timing = {};    ///< of the winner, over the regimes that were tuned for
+  /// Finalists that the noise does not tell from the best one, the winner among them.
+  std::vector<Choice> alike = {};
 };
 
 /// What the finals alone say. The default stays unless a finalist's upper confidence bound beats it by more
 /// than the noise (at least 0.5 %) and the log is stable. Among the beaters within the noise floor of the
-/// best: smaller workspace, then smaller code, then text, so that tuning again gives the same answer. When
-/// the default itself is not correct, the fastest finalist wins.
+/// best: who is as fast as any of them in serial calls, where all were timed in these; then smaller
+/// workspace, then smaller code, then text, so that tuning again gives the same answer. When the default
+/// itself is not correct, the fastest finalist wins.
 ///
 /// Of a search for balanced calls (base/kernel/regime.h) ratios and noise are geometric means over both
 /// regimes, where the default has both; finalists that lack one are left out. Who loses to the vendor in one

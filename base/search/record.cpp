@@ -48,15 +48,15 @@ Timing timing_from_json(const Json& json, const std::string& where) {
   return t;
 }
 
-std::optional<Timing> bursts_from_json(const Json& json, const std::string& where) {
-  if (!json.contains("bursts")) return std::nullopt;
-  return timing_from_json(get<Json>(json, "bursts", where), where + ", bursts");
+std::optional<Timing> timing_in(const Json& json, const char* regime, const std::string& where) {
+  if (!json.contains(regime)) return std::nullopt;
+  return timing_from_json(get<Json>(json, regime, where), where + ", " + regime);
 }
 
 PointTiming point_from_json(const Json& json, const std::string& where) {
   const auto at = get<std::array<int64_t, size_count>>(json, "at", where);
   check_counts("at", where, at.data(), at.data() + at.size());
-  return {{at[0], at[1], at[2], at[3]}, timing_from_json(json, where), 1, bursts_from_json(json, where)};
+  return {{at[0], at[1], at[2], at[3]}, timing_from_json(json, where), 1, timing_in(json, "bursts", where)};
 }
 
 Json point_json(const PointTiming& p) {
@@ -120,6 +120,7 @@ Json Record::to_json() const {
   if (!row_bits.empty()) json["row_bits"] = row_bits;
   if (timing) json["timing"] = timing_json(*timing);
   if (bursts) json["bursts"] = timing_json(*bursts);
+  if (serial) json["serial"] = timing_json(*serial);
   for (const PointTiming& p : points) json["points"].push_back(point_json(p));
   for (const PointTiming& p : between) json["between"].push_back(point_json(p));
   if (!grids.empty()) json["grids"] = deepgen::to_json(grids);
@@ -150,7 +151,7 @@ Record Record::from_json(const Json& json, const std::string& where) {
   if (json.contains("sum_order")) r.sum_order = get_name(json, "sum_order", where);
   if (json.contains("row_bits")) r.row_bits = get_word(json, "row_bits", where);
   if (json.contains("timing")) r.timing = timing_from_json(json["timing"], where);
-  r.bursts = bursts_from_json(json, where);
+  r.bursts = timing_in(json, "bursts", where), r.serial = timing_in(json, "serial", where);
   for (const auto& [name, list] : {std::pair{"points", &r.points}, {"between", &r.between}})
     if (json.contains(name))
       for (const Json& point : get<std::vector<Json>>(json, name, where))

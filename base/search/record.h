@@ -51,6 +51,9 @@ struct Record {
   std::optional<Timing> timing;
   /// Of a search for balanced calls (base/kernel/regime.h), whose `timing` is sustained: the same in bursts.
   std::optional<Timing> bursts = {};
+  /// Of such finals, where the noise does not tell it from the best: the same, each launch behind the one
+  /// before.
+  std::optional<Timing> serial = {};
   /// Of a problem with ranges: at each point (base/problem/points.h); `timing` is then their mean_timing().
   std::vector<PointTiming> points = {};
   /// In finals, too: at sizes between these, where predictions left open who is the best; of some finalists.

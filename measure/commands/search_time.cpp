@@ -58,6 +58,7 @@ double needed_for(size_t finalists, double preparing, const std::vector<double>&
   if (both)
     rounds += kFewestInBursts * (t.bursts + double(t.burst_arms) * f.rest) +
               kFewestOfHoldout * (t.chosen + chosen_rest);
+  if (both && f.extra > 0) rounds += kFewestSerialRounds * t.finals;
   if (f.vendor) rounds += (kFewestFinalRounds + kFewestOfHoldout) * slices_of(calls) * f.vendor_rest;
   rounds += double(f.extra + (burst ? 1 : 0)) * kFewestOfHoldout * t.chosen; // of bursts, sustained beside
   return kStart + 2 * preparing + f.starting + (f.vendor ? f.asking : 0) + kTwice * rounds;

@@ -13,6 +13,8 @@ namespace {
 
 constexpr double kFinalsShare = 0.65; ///< of the time
 constexpr const char* kCutDetail = "behind the fastest of the finals after their first rounds";
+constexpr double kSerialSeconds = 1; ///< of those alike, and at least
+constexpr int kMostSerialRounds = 21;
 constexpr double kSameClock = 0.01, kMostlyCapped = 0.5;
 
 void fill(Record& record, const ArmResult& result, const ArmResult& anchor, uint64_t seed) {
@@ -25,12 +27,18 @@ void fill(Record& record, const ArmResult& result, const ArmResult& anchor, uint
     record.status = result.failure, record.detail = "while it was timed: " + result.detail;
 }
 
-void fill_bursts(Record& record, const ArmResult& result, const ArmResult& anchor, uint64_t seed) {
-  record.bursts.reset();
+/// `regime`: a member of a record, named `name`.
+void fill_regime(Record& record, std::optional<Timing> Record::* regime, const char* name,
+                 const ArmResult& result, const ArmResult& anchor, uint64_t seed) {
+  (record.*regime).reset();
   if (!result.failure.empty())
-    record.status = result.failure, record.detail = "while it was timed in bursts: " + result.detail;
+    record.status = result.failure,
+    record.detail = std::string("while it was timed in ") + name + ": " + result.detail;
   else if (result.timed() && anchor.timed())
-    record.bursts = summarize(result, anchor, seed);
+    record.*regime = summarize(result, anchor, seed);
+}
+void fill_bursts(Record& record, const ArmResult& result, const ArmResult& anchor, uint64_t seed) {
+  fill_regime(record, &Record::bursts, "bursts", result, anchor, seed);
 }
 
 /// With a ratio that compares with those that stayed.
@@ -148,6 +156,30 @@ void add_finals(const Contest& c, ContestResult& r) {
   log.environment["finals"] = facts_of(f.all, noise.size(), floor);
   if (c.regime != TunedFor::sustained) log.environment["regime"] = to_string(c.regime);
   if (f.bursts && any) add_bursts(c, *f.bursts, f.anchor, r);
+}
+
+bool has_serial(const Contest& c) {
+  return c.regime == TunedFor::balanced &&
+         std::find(c.extra.begin(), c.extra.end(), Regime::serial) != c.extra.end();
+}
+
+/// Times those in serial calls that both regimes leave alike, beside the anchor of the finals.
+void add_serial(const Contest& c, const Field& field, const std::vector<Choice>& alike, RaceOptions options,
+                Progress& progress, ContestResult& r) {
+  const size_t anchor = r.finals.anchor;
+  std::vector<size_t> who = {anchor};
+  for (size_t i = 0; i < c.finalists.size(); ++i)
+    if (i != anchor && std::find(alike.begin(), alike.end(), c.finalists[i].choice) != alike.end())
+      who.push_back(i);
+  std::vector<Arm> arms;
+  for (size_t i : who) arms.push_back(in_regime(field.arm(i, ""), Regime::serial));
+  options.deadline = wall_seconds() + kSerialSeconds;
+  options.settle_seconds = c.settle_again;
+  const std::vector<ArmResult> results =
+      full_race(arms, kFewestSerialRounds, kMostSerialRounds, options, progress);
+  for (size_t i = 0; i < who.size(); ++i)
+    fill_regime(r.log.records[who[i]], &Record::serial, "serial calls", results[i], results[0],
+                c.options.seed);
 }
 
 /// What the environment tells of the hold-out, and of its vendor.
@@ -330,14 +362,19 @@ std::string verdict_of(const ArmResult& arm, const ArmResult& other, double nois
 ContestResult run_contest(const Contest& c, Progress& progress) {
   ContestResult r;
   RaceOptions options = c.options;
+  Decision chosen;
   {
     const Field field = field_of(c);
     options.deadline = wall_seconds() + kFinalsShare * c.seconds;
     r.finals = run_finals(field, options, progress, c.least_noise, c.regime);
+    r.samples = r.finals.all;
+    add_finals(c, r);
+    chosen = decide_finals(r.log);
+    if (r.log.stable && chosen.alike.size() > 1 && has_serial(c)) {
+      add_serial(c, field, chosen.alike, options, progress, r);
+      chosen = decide_finals(r.log);
+    }
   }
-  r.samples = r.finals.all;
-  add_finals(c, r);
-  const Decision chosen = decide_finals(r.log);
   if (!r.log.stable || !chosen.found) return r;
   size_t winner = r.finals.anchor;
   for (size_t i = 0; i < c.finalists.size(); ++i)

@@ -16,7 +16,8 @@
 namespace deepgen {
 
 constexpr int kFewestFinalRounds = 11;
-constexpr int kFewestOfHoldout = 7; ///< for an interval, where a call takes seconds
+constexpr int kFewestOfHoldout = 7;    ///< for an interval, where a call takes seconds
+constexpr int kFewestSerialRounds = 5; ///< of finalists that two regimes leave alike
 
 /// What runs in the finals on one kind of device.
 struct Field {

@@ -45,6 +45,7 @@ private:
   void start();
   void prefetch_maps();
   void produce();
+  void drain(RingPlace);
   Values fill_tile(const Work&, mlir::ValueRange ring);
   void prefetch();
   void prefetch(const HopperTile&, Value first, Value part, const Work&, Value sharer,

@@ -12,19 +12,34 @@ using hopper::kWarpgroup;
 void HopperKernel::produce() {
   if (t.producer_registers) ir.registers(false, t.producer_registers);
   auto walk = [&](const auto& body) {
-    ir.rolled_loop(first_step(), end(), stride(), {ir.c(0), ir.c(0)}, body);
+    return ir.rolled_loop(first_step(), end(), stride(), {ir.c(0), ir.c(0)}, body);
   };
   auto fill = [&](Value index, mlir::ValueRange ring) {
     return fill_tile(stream ? locate_piece(index, true) : locate(index), ring);
   };
   if (t.cluster_k == 1)
-    return ir.branch(ir.less(ir.warp(), 1), [&] { ir.branch(ir.elect(), [&] { walk(fill); }); });
+    return ir.branch(ir.less(ir.warp(), 1), [&] {
+      ir.branch(ir.elect(), [&] {
+        const Values ring = walk(fill);
+        if (t.cluster() > 1) drain({ring[0], ring[1]});
+      });
+    });
   Value chosen = ir.both(ir.less(ir.warp(), 1), ir.elect());
   walk([&](Value index, mlir::ValueRange ring) {
     const Values after =
         ir.branch(chosen, ring.getTypes(), [&] { return fill(index, ring); }, [&] { return Values(ring); });
     HopperClusterSum::meet(ir, ir.less(ir.add(index, stride()), end()));
     return after;
+  });
+}
+
+/// The block stays until all stages are empty: until then others may tell its barriers that they have read
+/// what it sent them.
+void HopperKernel::drain(RingPlace place) {
+  ir.rolled_loop(ir.c(0), ir.c(t.stages), 1, {place.stage, place.parity}, [&](Value, mlir::ValueRange at) {
+    ir.wait(empty_barrier(at[0]), ir.bit_xor(at[1], 1));
+    const RingPlace after = next({at[0], at[1]});
+    return Values{after.stage, after.parity};
   });
 }
 

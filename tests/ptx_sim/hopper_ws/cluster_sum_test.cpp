@@ -97,6 +97,41 @@ TEST(ClusterSumIsChecked, PlantedFaultsAreFound) {
   EXPECT_NE(fault_of(wrong).find("deadlock"), std::string::npos) << "the producer waits for ever";
 }
 
+/// Rows beyond D: nothing waits for the sums that are loaded of them, but the last release does. On an H200 a
+/// block that had ended was "not present" for the others' loads.
+TEST(ClusterSumIsChecked, ABlockThatEndsBeforeItsSumsAreReadIsFound) {
+  Kernel wrong = compile(kPairs[0]);
+  const std::string meeting = "barrier.cluster.arrive.release;";
+  const size_t last = wrong.ptx.rfind(meeting);
+  ASSERT_NE(last, std::string::npos);
+  wrong.ptx.replace(last, meeting.size(), "barrier.cluster.arrive.relaxed;");
+  EXPECT_NE(fault_of(wrong).find("loads from another block may be under way"), std::string::npos)
+      << fault_of(wrong);
+}
+
+/// Without sums each block waits until the others have said that its stages are read.
+TEST(Clusters, ABlockThatDoesNotWaitForTheOthersIsFound) {
+  const Kernel right = compile_hopper(
+      "gemm m=500 n=200 k=520 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nn epilogue=none align=2",
+      "bm=64 bn=128 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=2 cluster_n=2 "
+      "cluster_k=1 splits=1 stream_k=0 group=2 pdl=1 align_a=16 align_b=16 align_d=16");
+  EXPECT_EQ(fault_of(right), "");
+  const std::regex wait(R"(\{\s*\.reg \.pred done; again: mbarrier\.try_wait[^}]*\})");
+  std::vector<std::string> faults;
+  for (std::sregex_iterator i(right.ptx.begin(), right.ptx.end(), wait), end; i != end; ++i) {
+    Kernel wrong = right;
+    wrong.ptx.erase(size_t(i->position()), size_t(i->length()));
+    faults.push_back(fault_of(wrong));
+  }
+  ASSERT_EQ(faults.size(), 3u) << "for a full stage, for an empty one, and for all at the end";
+  size_t ended = 0;
+  for (const std::string& fault : faults) {
+    EXPECT_NE(fault, "");
+    ended += fault.find("after all its threads have ended") != std::string::npos;
+  }
+  EXPECT_EQ(ended, 1u) << faults[0] << "\n" << faults[1] << "\n" << faults[2];
+}
+
 /// A plan may be written by hand: the kernel would wait for ever.
 TEST(Clusters, RefuseTilesThatTheyCannotShare) {
   const Config narrow = Config::parse(

@@ -101,12 +101,12 @@ void load_box(Warp& w, const SimulatedMap& map, const Box& box, Block& to, uint6
   }
   Cluster& cluster = w.block.cluster;
   const int64_t bytes = int64_t(box.bytes());
-  cluster.landings.push_back([&to, &cluster, barrier_offset, bytes] {
-    to.check_alive();
-    Mbarrier& b = to.mbarriers.at(barrier_offset);
-    b.copied(bytes);
-    cluster.settle(b);
-  });
+  cluster.landings.push_back({nullptr, [&to, &cluster, barrier_offset, bytes] {
+                                to.check_alive();
+                                Mbarrier& b = to.mbarriers.at(barrier_offset);
+                                b.copied(bytes);
+                                cluster.settle(b);
+                              }});
 }
 
 /// [to], [map, {...}], [barrier]{, blocks of the cluster}; in.flag: multicast.

@@ -16,11 +16,17 @@ void Block::check_alive() const {
 bool Cluster::land_one() {
   if (landings.empty()) return false;
   const size_t which = random() % landings.size();
-  const std::function<void()> land = landings[which];
+  const std::function<void()> land = landings[which].land;
   landings.erase(landings.begin() + long(which));
   land();
   ++version;
   return true;
+}
+
+void Cluster::land_all(const Warp& teller) {
+  for (const Landing& x : landings)
+    if (x.teller == &teller) x.land();
+  std::erase_if(landings, [&](const Landing& x) { return x.teller == &teller; });
 }
 
 namespace {
@@ -40,8 +46,10 @@ void map_address(Warp& w, const Instruction& in) {
   w.put(in.at(0), out);
 }
 
-/// in.flag: relaxed, which orders the initialisation of mbarriers alone.
+/// in.flag: relaxed, which orders the initialisation of mbarriers alone. Otherwise all that the threads have
+/// asked of other blocks comes to its end before.
 void arrive(Warp& w, const Instruction& in) {
+  if (!in.flag) w.block.cluster.land_all(w), w.reads_others &= ~w.active;
   ClusterBarrier& b = w.block.cluster.barrier;
   if (w.at_cluster_barrier & w.active) throw Fault("barrier.cluster.arrive twice without a wait");
   w.at_cluster_barrier |= w.active;

@@ -76,17 +76,39 @@ void invalidate(Warp& w, const Instruction& in) {
   });
 }
 
+/// At another block's mbarrier: some time later, when that block has to be there still.
+void arrive_later(Warp& w, Block& block, uint64_t offset, uint32_t count) {
+  block.check_alive();
+  block.mbarrier_at(offset, w.access());
+  w.block.cluster.landings.push_back({&w, [&block, offset, count, known = w.known] {
+                                        block.check_alive();
+                                        Mbarrier& b = block.mbarriers.at(offset);
+                                        b.arrive(known, count);
+                                        block.cluster.settle(b);
+                                      }});
+}
+
 /// mbarrier.arrive{.expect_tx} {state,} [address]{, count or bytes}; in.flag: expects bytes; in.kind: the
-/// address's group.
+/// address's group. Of another block's there is no state.
 void arrive(Warp& w, const Instruction& in) {
   uint64_t state[32] = {};
-  for_each_lane(w, in.at(in.kind), [&](Mbarrier& b, int l) {
+  for (int l = 0; l < 32; ++l) {
+    if (!w.is_active(l)) continue;
     const uint64_t operand = in.groups() > size_t(in.kind + 1) ? w.in(in.at(size_t(in.kind + 1)))[l] : 1;
+    const uint32_t count = in.flag ? 1 : uint32_t(operand);
+    uint64_t offset;
+    Block& block = w.block.cluster.block_of(w.block, address_of(w, in.at(in.kind), l), offset);
+    if (&block != &w.block && in.flag) throw Fault("bytes are expected at another block's mbarrier");
+    if (&block != &w.block) {
+      arrive_later(w, block, offset, count);
+      continue;
+    }
+    Mbarrier& b = block.mbarrier_at(offset, w.access());
     if (in.flag) b.expect(int64_t(uint32_t(operand)));
     state[l] = b.completed;
-    b.arrive(w.known, in.flag ? 1 : uint32_t(operand));
+    b.arrive(w.known, count);
     w.block.cluster.settle(b);
-  });
+  }
   w.release();
   if (in.kind == 1) w.put(in.at(0), state);
 }

@@ -102,6 +102,7 @@ void load_shared(Warp& w, const Instruction& in) {
   load(w, in, [&](uint64_t address, size_t bytes) {
     uint64_t offset;
     Block& block = w.block.cluster.block_of(w.block, address, offset);
+    if (&block != &w.block) block.check_alive(), w.reads_others |= w.active;
     return block.shared.read(offset, bytes, w.access());
   });
 }

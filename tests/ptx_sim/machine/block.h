@@ -59,14 +59,21 @@ struct Cluster {
   uint64_t version = 1; ///< counts changes that may let another warp go on
   std::vector<std::unique_ptr<Block>> blocks;
   Agent next_mbarrier = 0;
-  /// Bulk copies under way; each ends at a random time.
-  std::vector<std::function<void()>> landings;
+  /// What is under way, and ends at a random time: bulk copies, and what a warp tells other blocks'
+  /// mbarriers.
+  struct Landing {
+    const Warp* teller; ///< null: a copy
+    std::function<void()> land;
+  };
+  std::vector<Landing> landings;
   ClusterBarrier barrier;
   Knowledge all; ///< what has happened so far, for the blocks that start
 
   void settle(Mbarrier&);
-  /// Lets one copy end; false when none is under way.
+  /// Lets one of them end; false when nothing is under way.
   bool land_one();
+  /// Lets all end that the warp tells other blocks.
+  void land_all(const Warp& teller);
   /// Of a shared address, which may be another block's.
   Block& block_of(Block& own, uint64_t address, uint64_t& offset);
 };

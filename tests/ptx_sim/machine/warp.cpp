@@ -16,7 +16,7 @@ void Warp::start(uint32_t live_lanes) {
   others_.clear();
   state = State::ready;
   waited_for_predecessor = false;
-  at_cluster_barrier = 0, cluster_generation = 0;
+  at_cluster_barrier = 0, cluster_generation = 0, reads_others = 0;
   initialised = Knowledge(known.seen.size());
   bulk_readings.clear(), wgmma_readings.clear();
   std::fill(std::begin(bulk_groups), std::end(bulk_groups), 0);
@@ -78,6 +78,8 @@ void Warp::exit_lanes() {
   for (const ReadingGroup& r : bulk_readings)
     if (is_active(r.lane))
       throw Fault("a thread ends before the bulk copy of line " + std::to_string(r.line) + " has read");
+  if (reads_others & active)
+    throw Fault("a thread ends while its loads from another block may be under way, which may have ended");
   live &= ~active, mask &= ~active;
   if (!live) ++block.cluster.version;
 }

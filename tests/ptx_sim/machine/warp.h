@@ -75,6 +75,9 @@ public:
   uint32_t at_cluster_barrier = 0;
   uint64_t cluster_generation = 0;
   Knowledge initialised; ///< up to the last fence.mbarrier_init
+  /// Lanes whose loads from other blocks may be under way: nothing waits for values that are not used, but
+  /// the release at a barrier.cluster.
+  uint32_t reads_others = 0;
 
   /// Shared memory that an asynchronous instruction reads, from its beginning on.
   struct Reading {

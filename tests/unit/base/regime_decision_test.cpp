@@ -53,6 +53,26 @@ TEST(RegimeDecision, TheMeanOfBothDecides) {
             "1.111x vs default [1.110, 1.112] (sustained 1.111x, in bursts 0.952x)");
 }
 
+/// Who is alike in both regimes: x, y and z; w is slower.
+TEST(RegimeDecision, SerialCallsDecideAmongThoseAlike) {
+  std::vector<Record> records = {arm("default", 1, 1), arm("x", 0.9, 0.9), arm("y", 0.9005, 0.9005),
+                                 arm("z", 0.9, 0.901), arm("w", 0.93, 0.93)};
+  for (size_t i : {0, 1, 2, 3}) records[i].code_bytes = 100 + int64_t(i); // x is the smallest
+  EXPECT_EQ(winner(finals(records)), "x");
+  const std::vector<Choice> alike = decide_finals(finals(records)).alike;
+  ASSERT_EQ(alike.size(), 3u);
+  EXPECT_EQ(alike[0].template_name + alike[1].template_name + alike[2].template_name, "xyz");
+  records[1].serial = timing(0.95), records[2].serial = timing(0.91);
+  EXPECT_EQ(winner(finals(records)), "x") << "one of them has no time";
+  records[3].serial = timing(0.9105);
+  EXPECT_EQ(winner(finals(records)), "y") << "z is within the noise of it, and larger";
+  records[4].serial = timing(0.5);
+  EXPECT_EQ(winner(finals(records)), "y") << "serial calls make up for nothing";
+  EXPECT_EQ(winner(finals(records, 0.06, 0.06)), "w") << "but here w is alike";
+  const RecordLog log = finals(records);
+  EXPECT_EQ(RecordLog::parse(log.serialize(), "x").serialize(), log.serialize());
+}
+
 TEST(RegimeDecision, TheNoiseIsThatOfBoth) {
   const std::vector<Record> records = {arm("default", 1, 1), arm("x", 0.97, 0.97)};
   EXPECT_EQ(winner(finals(records, 0.01, 0.01)), "x");

@@ -120,6 +120,30 @@ TEST(Regimes, FinalsAndHoldoutHaveBoth) {
   EXPECT_NE(vendor_choice(log, d, "").why_not, "") << "no function with a fallback is slower in a regime";
 }
 
+/// The last three are alike in both regimes; the last is the one for serial calls, and no other is timed in
+/// them.
+TEST(Regimes, SerialCallsDecideWhatBothLeaveOpen) {
+  std::vector<Simulated> arms = {kDefault, {0.95e-5, 0.95e-5, 0.5e-5}, kBoth, kBoth, kBoth};
+  for (size_t i : {2, 3}) arms[i].serial = 0.95e-5;
+  arms[4].serial = 0.9e-5;
+  const auto slot = [&](const Contest& c) { return decide(result_of(c).log).winner.slot; };
+  Contest c = contest_of(arms);
+  for (size_t i = 0; i < arms.size(); ++i) c.finalists[i].code_bytes = int64_t(i);
+  EXPECT_EQ(slot(c), 4);
+  for (const Record& r : result_of(c).log.records)
+    if (r.stage == "final") {
+      EXPECT_EQ(r.serial.has_value(), r.slot != 1) << r.slot;
+    }
+  Contest without = c;
+  without.extra.clear();
+  EXPECT_EQ(slot(without), 2) << "the smallest: nothing was timed in serial calls";
+  arms[3].fails_in = "serial";
+  c.field = contest_of(arms).field;
+  const RecordLog log = result_of(c).log;
+  EXPECT_EQ(decide(log).winner.slot, 4);
+  EXPECT_NE(log.records[3].status, "ok") << "it fails where programs call it";
+}
+
 /// Kernel 1 is the fastest in the mean, and loses to the vendor in bursts, where kernel 2 does not.
 TEST(Regimes, WhoLosesToTheVendorInBurstsIsNotTaken) {
   const std::vector<Simulated> arms = {kDefault, {0.6e-5, 1e-5}, {0.88e-5, 0.88e-5}};
