@@ -75,22 +75,31 @@ if [ "$large" -gt 1 ]; then
 fi
 
 # The mbarriers of PTX are no objects that the tool is told of: it counts them up to so many. Over 16 kernels of one process
-# synccheck's count ran over, with a limit of 64 as of 256: it has a process for each file.
-barriers=()
+# synccheck's count ran over, with a limit of 64 as of 256: it has a process for each file, and a file whose rings have more
+# has a higher limit.
+limits=(0)
 if [[ $(compute-sanitizer --help 2>&1) == *--num-cuda-barriers* ]]; then
-  barriers=(--num-cuda-barriers 64)
+  limits=(64 512 4096)
 fi
+# synccheck_one <file>
+synccheck_one() {
+  local limit options
+  for limit in "${limits[@]}"; do
+    options=()
+    [ "$limit" = 0 ] || options=(--num-cuda-barriers "$limit")
+    run synccheck "$work/synccheck.one" "${options[@]}" "$bin/deepgen-measure" verify --zone 0 --timeout 300 "$1"
+    grep -q 'overflow of tracked cuda::barrier' "$work/synccheck.one" || break
+  done
+  cat "$work/synccheck.one" >> "$work/synccheck"
+}
 
 failed=0
 for tool in memcheck racecheck initcheck synccheck; do
   echo "== $tool"
   options=()
-  [ "$tool" != racecheck ] && [ "$tool" != synccheck ] || options=("${barriers[@]}")
+  [ "$tool" != racecheck ] || [ "${limits[0]}" = 0 ] || options=(--num-cuda-barriers "${limits[0]}")
   if [ "$tool" = synccheck ]; then
-    for file in "${files[@]}"; do
-      run "$tool" "$work/$tool.one" "${options[@]}" "$bin/deepgen-measure" verify --zone 0 --timeout 300 "$file"
-      cat "$work/$tool.one" >> "$work/$tool"
-    done
+    for file in "${files[@]}"; do synccheck_one "$file"; done
   else
     run "$tool" "$work/$tool" "${options[@]}" "$bin/deepgen-measure" verify --zone 0 --timeout 300 "${files[@]}"
   fi

@@ -144,10 +144,12 @@ Value HopperIr::opaque(Value x) { return assembly(i32, "mov.b32 $0, $1;", "=r,r"
 Value HopperIr::block_of_cluster() { return nvvm::ClusterId::create(b, loc, i32); }
 void HopperIr::cluster_arrive() { assembly(nullptr, "barrier.cluster.arrive.relaxed;", "", {}, true); }
 void HopperIr::cluster_wait() { assembly(nullptr, "barrier.cluster.wait;", "", {}, true); }
-void HopperIr::cluster_barrier() {
+void HopperIr::cluster_release() {
   warp_barrier();
-  assembly(nullptr, "barrier.cluster.arrive.release; barrier.cluster.wait.acquire;", "", {}, true);
+  assembly(nullptr, "barrier.cluster.arrive.release;", "", {}, true);
 }
+void HopperIr::cluster_acquire() { assembly(nullptr, "barrier.cluster.wait.acquire;", "", {}, true); }
+void HopperIr::cluster_barrier() { cluster_release(), cluster_acquire(); }
 
 void HopperIr::store_matrix(Value address, mlir::ValueRange registers, bool transposed) {
   const bool four = registers.size() == 4;

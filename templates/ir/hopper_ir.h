@@ -108,8 +108,11 @@ public:
   Value load_from_block(mlir::Type vector, Value address_at_block);
   void cluster_arrive(); ///< orders nothing
   void cluster_wait();
-  /// All threads of all blocks of the cluster: what one has done in memory before, all know behind.
-  void cluster_barrier();
+  /// All threads of all blocks of the cluster: what one has done in memory before its release, all know
+  /// behind theirs. Between both nobody waits.
+  void cluster_release();
+  void cluster_acquire();
+  void cluster_barrier(); ///< both
 
   /// stmatrix: 2 or 4 matrices of 8 x 8 16-bit elements from i32 registers.
   void store_matrix(Value shared_address, mlir::ValueRange registers, bool transposed);

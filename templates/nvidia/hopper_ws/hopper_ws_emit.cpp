@@ -47,9 +47,6 @@ void HopperKernel::start() {
 void HopperKernel::emit() {
   start();
   ir.branch(ir.less(ir.warpgroup(), 1), [&] { produce(); }, [&] { consume(); });
-  // Nobody leaves while others may still read its sums: their loads end before they arrive, also those of
-  // rows beyond D, for whose values nothing waits. Without sums the producers see to it.
-  if (t.cluster_k > 1) ir.cluster_barrier();
 }
 
 HopperKernel::Work HopperKernel::locate_piece(Value number, bool sparing) {
@@ -151,7 +148,7 @@ void HopperKernel::consume() {
     if (stream)
       store_piece(w, tile, sums);
     else
-      store(tile, sums, ir.less(ir.add(index, step), end()));
+      store(tile, sums);
     Values after = {place.stage, place.parity};
     if (t.pingpong) {
       Value both = ir.c(ir.product(tiles_k, 2));
@@ -175,14 +172,13 @@ void HopperKernel::store_piece(const Work& w, const HopperPlace& place, const Va
       w.leaves, [&] { stream->leave(sums); },
       [&] {
         const llvm::SmallVector<mlir::Type> types(sums.size(), sums.front().getType());
-        store(place,
-              ir.branch(w.takes, types, [&] { return stream->take(sums); }, [&] { return sums; }), nullptr);
+        store(place, ir.branch(w.takes, types, [&] { return stream->take(sums); }, [&] { return sums; }));
       });
 }
 
-void HopperKernel::store(HopperPlace place, const Values& sums, Value goes_on) {
+void HopperKernel::store(HopperPlace place, const Values& sums) {
   const GpuIr::Arguments arguments = groups ? groups->arguments_of(place.group) : this->arguments;
-  if (t.cluster_k > 1) return HopperClusterSum(ir, p, t, arguments, place, rank).emit(sums, goes_on);
+  if (t.cluster_k > 1) return HopperClusterSum(ir, p, t, arguments, place, rank).emit(sums);
   if (!p.gate) return HopperStore(ir, p, t, arguments, place, mlir::ValueRange(sums)).emit();
   const std::vector<Values> of_weight = t.by_weight(sums);
   if (t.split()) {

@@ -60,7 +60,7 @@ private:
   void fetch(const Work&, Value consumer, Value step);
   void release(Value stage, Value also);
   void store_piece(const Work&, const HopperPlace&, const Values& sums);
-  void store(HopperPlace, const Values& sums, Value goes_on);
+  void store(HopperPlace, const Values& sums);
   void take_turn(Value consumer);
   void pass_turn(Value consumer);
 

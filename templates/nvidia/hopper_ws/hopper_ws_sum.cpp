@@ -6,6 +6,7 @@ namespace deepgen {
 namespace {
 
 constexpr int64_t kSumLanes = 4;     ///< sums of one access
+constexpr int64_t kHeld = 20;        ///< loads of a thread under way, of four registers each
 constexpr int64_t kAllConsumers = 8; ///< a named barrier; the first ones are of a warpgroup each
 
 } // namespace
@@ -16,20 +17,32 @@ HopperClusterSum::HopperClusterSum(HopperIr& ir, const Gemm& p, const HopperTili
   first_rank = ir.sub(rank, rank_k);
 }
 
-void HopperClusterSum::emit(const Values& sums, Value goes_on) {
+void HopperClusterSum::emit(const Values& sums) {
   if (t.consumers > 1)
     ir.named_barrier(ir.c(kAllConsumers), 128 * t.consumers); // all have multiplied the last stages
   leave(sums);
   ir.fence_async(); // TMA writes there next
   ir.cluster_barrier();
-  store_share();
-  ir.branch(goes_on, [&] { ir.cluster_barrier(); });
+  for (int64_t k = 0; k < t.cluster_k; ++k)
+    parts.push_back(ir.address_at_block(at.memory, ir.add(first_rank, k)));
+  const int64_t steps = ceil_div(share(), threads()),
+                last = std::min(steps, kHeld / (t.cluster_k * weights()));
+  const bool sure = is_sure(steps - last - 1);
+  ir.rolled_loop(ir.c(0), ir.c((steps - last) * threads()), threads(),
+                 [&](Value first) { store(load(first, sure)); });
+  std::vector<Piece> pieces;
+  for (int64_t step = steps - last; step < steps; ++step)
+    pieces.push_back(load(ir.c(step * threads()), is_sure(step)));
+  // All loads end here, also those of sums beyond D, for which nothing else waits: the block that they are of
+  // may end then. The last ones are not stored before: the release would wait for that, too.
+  ir.cluster_release();
+  for (const Piece& piece : pieces) store(piece);
+  ir.cluster_acquire();
 }
 
-/// Behind the last tile they meet anyway before they leave.
-void HopperClusterSum::meet(HopperIr& ir, Value goes_on) {
+void HopperClusterSum::meet(HopperIr& ir) {
   ir.cluster_barrier();
-  ir.branch(goes_on, [&] { ir.cluster_barrier(); });
+  ir.cluster_barrier();
 }
 
 void HopperClusterSum::leave(const Values& sums) {
@@ -52,28 +65,50 @@ Value HopperClusterSum::sum_up(Value offset) {
   return sum;
 }
 
-void HopperClusterSum::store_share() {
-  const int64_t in_row = t.partials.columns / kSumLanes, all = t.partials.rows * in_row,
-                share = ceil_div(all, t.cluster_k);
-  Value first_row = t.swap ? at.n0 : at.m0, first_column = t.swap ? at.m0 : at.n0;
+int64_t HopperClusterSum::share() const { return ceil_div(t.partials.rows * in_row(), t.cluster_k); }
+int64_t HopperClusterSum::in_row() const { return t.partials.columns / kSumLanes; }
+bool HopperClusterSum::is_sure(int64_t step) const {
+  return (step + 1) * threads() <= t.partials.rows * in_row() - (t.cluster_k - 1) * share();
+}
+
+HopperClusterSum::Piece HopperClusterSum::load(Value first, bool sure) {
+  Value begin = ir.mul(rank_k, share()),
+        end = ir.min(ir.add(begin, share()), ir.c(t.partials.rows * in_row()));
+  Value thread = ir.sub(ir.thread(), ir.c(128)); // the producer's warpgroup comes first
+  Value index = ir.add(ir.add(begin, first), thread);
+  Value row = ir.divide(index, in_row()), column = ir.mul(ir.sub(index, ir.mul(row, in_row())), kSumLanes);
+  Value offset = ir.shift_left(ir.add(ir.mul(row, t.partials.pitch), column), 2);
+  Piece piece{{}, ir.add(t.swap ? at.n0 : at.m0, row), ir.add(t.swap ? at.m0 : at.n0, column), {}};
+  const auto sums = [&] {
+    Values all = {sum_up(offset)};
+    if (p.gate) all.push_back(sum_up(ir.add(offset, t.partials.plane())));
+    return all;
+  };
+  if (sure) {
+    piece.sums = sums();
+    return piece;
+  }
+  piece.inside = ir.less(index, end);
+  const Values none(size_t(weights()), ir.zero(ir.lanes(kSumLanes, ir.memory_type(p.accumulate))));
+  piece.sums = ir.branch(piece.inside, mlir::ValueRange(none).getTypes(), sums, [&] { return none; });
+  return piece;
+}
+
+void HopperClusterSum::store(const Piece& piece) {
+  if (piece.inside) return ir.branch(piece.inside, [&] { store_sums(piece); });
+  store_sums(piece);
+}
+
+void HopperClusterSum::store_sums(const Piece& piece) {
   const Bounds bounds{
       p.ranged(Size::m) || p.m % (t.partials.rows * (t.swap ? t.cluster_n : t.cluster_m)) != 0,
       p.ranged(Size::n) || p.n % (t.partials.columns * (t.swap ? t.cluster_m : t.cluster_n)) != 0};
-  for (int64_t k = 0; k < t.cluster_k; ++k)
-    parts.push_back(ir.address_at_block(at.memory, ir.add(first_rank, k)));
-  Value begin = ir.mul(rank_k, share), end = ir.min(ir.add(begin, share), ir.c(all));
-  Value thread = ir.sub(ir.thread(), ir.c(128)); // the producer's warpgroup comes first
-  ir.rolled_loop(ir.add(begin, thread), end, 128 * t.consumers, [&](Value index) {
-    Value row = ir.divide(index, in_row), column = ir.mul(ir.sub(index, ir.mul(row, in_row)), kSumLanes);
-    Value offset = ir.shift_left(ir.add(ir.mul(row, t.partials.pitch), column), 2);
-    row = ir.add(first_row, row), column = ir.add(first_column, column);
-    Fragment sums{row, column, ir.unpack(sum_up(offset))};
-    if (!p.gate) return GpuEpilogue(ir, p, arguments, at.entry, t.align_d).store(sums, bounds);
-    const Fragment up{row, column, ir.unpack(sum_up(ir.add(offset, t.partials.plane())))};
-    GpuGate gate(ir, p, arguments);
-    GpuEpilogue(ir, GpuGate::rest(p), gate.rest(arguments), at.entry, t.align_d)
-        .store(gate.products(sums, up), bounds);
-  });
+  const Fragment sums{piece.row, piece.column, ir.unpack(piece.sums[0])};
+  if (!p.gate) return GpuEpilogue(ir, p, arguments, at.entry, t.align_d).store(sums, bounds);
+  const Fragment up{piece.row, piece.column, ir.unpack(piece.sums[1])};
+  GpuGate gate(ir, p, arguments);
+  GpuEpilogue(ir, GpuGate::rest(p), gate.rest(arguments), at.entry, t.align_d)
+      .store(gate.products(sums, up), bounds);
 }
 
 } // namespace deepgen

@@ -1,7 +1,7 @@
 // The sum of a tile of D whose parts over K are in the blocks of a cluster. Each block leaves its partial
-// sums in its own shared memory, where the stages were; then each adds up its share of the tile, reading all
-// blocks' parts in the order of K, and stores it through the epilogue. Nothing goes through global memory,
-// and the sum does not depend on which block is first.
+// sums in its own shared memory, where the stages were; then each adds up its share of the tile in registers,
+// reading all blocks' parts in the order of K, and stores it through the epilogue. Nothing goes through
+// global memory, and the sum does not depend on which block is first.
 #pragma once
 
 #include "templates/nvidia/hopper_ws/hopper_ws_store.h"
@@ -13,16 +13,33 @@ public:
   /// By one warpgroup of consumers; all of all blocks take part. `rank`: of the block in its cluster.
   HopperClusterSum(HopperIr&, const Gemm&, const HopperTiling&, const GpuIr::Arguments&, const HopperPlace&,
                    Value rank);
-  /// `sums`: of the thread, as wgmma leaves them. `goes_on` (i1): the block has another tile after this one.
-  void emit(const Values& sums, Value goes_on);
+  /// `sums`: of the thread, as wgmma leaves them.
+  void emit(const Values& sums);
   /// By the producer's warpgroup, behind its last copy for the tile: all threads of a cluster meet where the
-  /// sums are complete, and again before the next tile's stages overwrite them.
-  static void meet(HopperIr&, Value goes_on);
+  /// sums are complete, and again where all have been read: then the next tile's stages may overwrite them,
+  /// and the block may end.
+  static void meet(HopperIr&);
 
 private:
+  /// Four sums of a row.
+  struct Piece {
+    Value inside; ///< of the block's share; null: for sure
+    Value row, column;
+    Values sums; ///< vectors; of the second weight, too
+  };
+  int64_t share() const; ///< of a block, in pieces; the last one's may be smaller
+  int64_t in_row() const;
+  int64_t threads() const { return 128 * t.consumers; }
+  int64_t weights() const { return p.gate ? 2 : 1; }
+  /// Whether all threads have a piece in this step, of `threads` pieces, in all blocks.
+  bool is_sure(int64_t step) const;
   void leave(const Values& sums);
   Value sum_up(Value offset); ///< of all blocks; a vector
-  void store_share();
+  /// The thread's one of those from piece `first` of the share on. Several are on their way at a time:
+  /// another block's memory is far.
+  Piece load(Value first, bool sure);
+  void store(const Piece&);
+  void store_sums(const Piece&);
 
   HopperIr& ir;
   const Gemm& p;
