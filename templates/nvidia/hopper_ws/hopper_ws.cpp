@@ -191,6 +191,12 @@ int64_t HopperWs::workspace(const Gemm& p, const Config& config) const {
   return std::max({t.pack.end(), split_workspace(p, config), HopperStreamK::workspace(t, t.work(p))});
 }
 
+int64_t HopperWs::revision_for(const Gemm&, const Config& config) const {
+  for (const auto& [name, value] : config.values)
+    if (name.starts_with("cluster_") && value > 1) return 7;
+  return revision();
+}
+
 Gemm HopperWs::awkward(const Gemm& p, const Config& config) const {
   const HopperTiling t(p, config);
   const int64_t a = std::max<int64_t>(1, t.align_a / size_of(p.a)),

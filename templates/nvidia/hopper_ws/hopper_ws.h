@@ -141,7 +141,8 @@ int64_t epilogue_length(const Gemm&);
 class HopperWs : public GemmTemplate {
 public:
   std::string name() const override { return "hopper_ws"; }
-  int64_t revision() const override { return 7; } ///< blocks of a cluster end on their own
+  int64_t revision() const override { return 6; } ///< asks for tensor maps ahead; consumers ask for stages
+  int64_t revision_for(const Gemm&, const Config&) const override; ///< 7: blocks of a cluster end otherwise
   bool serves_range(Size) const override { return true; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;

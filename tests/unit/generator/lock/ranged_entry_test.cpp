@@ -137,25 +137,29 @@ TEST_F(RangedEntryTest, SeveralRangesAreSharedInBoxes) {
 }
 
 /// All kernels of hopper_ws ask for their tensor maps ahead: those of before are stale, with tiles that end
-/// anywhere in A and without.
+/// anywhere in A and without. Blocks of clusters end otherwise since.
 TEST_F(RangedEntryTest, KernelsOfBeforeAreStale) {
-  const auto stale = [](const std::string& problem, const std::string& tile, int64_t revision) {
+  const auto stale = [](const std::string& problem, const std::string& cluster, int64_t revision) {
     LockEntry e;
     e.problem = "gemm " + problem + " align=2", e.arch = "sm_90a";
     e.choice = {"hopper_ws",
-                Config::parse(tile + " slices=1 stages=4 consumers=1 pingpong=0 swap=0 promote=0 "
-                                     "cluster_m=1 cluster_n=1 cluster_k=1 splits=1 stream_k=0 group=1 "
-                                     "pdl=0 align_a=16 align_b=16 align_d=16")};
+                Config::parse("bm=64 bn=64 slices=1 stages=4 consumers=1 pingpong=0 swap=0 promote=0 " +
+                              cluster +
+                              " splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16")};
     e.revision = revision, e.sha256 = std::string(64, 'a'), e.device = generic_gpu("sm_90a");
     return why_stale(e);
   };
   const std::string rest = " n=512 k=512 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none";
-  for (const std::string m : {"1..4096", "4096", "3990"}) {
-    for (const int64_t revision : {2, 5})
-      EXPECT_EQ(stale("m=" + m + rest, "bm=64 bn=64", revision),
-                "template hopper_ws has revision 6, the entry was tuned with " + std::to_string(revision));
-    EXPECT_EQ(stale("m=" + m + rest, "bm=64 bn=64", 6), "");
-  }
+  for (const std::string m : {"1..4096", "4096", "3990"})
+    for (const auto& [cluster, now] : {std::pair{"cluster_m=1 cluster_n=1 cluster_k=1", int64_t(6)},
+                                       {"cluster_m=2 cluster_n=1 cluster_k=1", 7},
+                                       {"cluster_m=1 cluster_n=2 cluster_k=1", 7}}) {
+      for (const int64_t revision : {int64_t(2), now - 1})
+        EXPECT_EQ(stale("m=" + m + rest, cluster, revision),
+                  "template hopper_ws has revision " + std::to_string(now) + ", the entry was tuned with " +
+                      std::to_string(revision));
+      EXPECT_EQ(stale("m=" + m + rest, cluster, now), "");
+    }
   EXPECT_EQ(find_template("hopper_ws")
                 .revision_for(Problem::parse("gemm m=1..4096" + rest + " align=2"),
                               Config::parse("bm=0 bn=-64 swap=7 cluster_m=0")),
