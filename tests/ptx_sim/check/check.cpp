@@ -111,13 +111,18 @@ private:
     const double* y =
         o_.values.at("b").data() + b_number * p_.sum_columns() * p_.k + n * (p_.b_transposed() ? p_.k : 1);
     const int64_t x_step = p_.a_transposed() ? p_.m : 1, y_step = p_.b_transposed() ? 1 : p_.sum_columns();
-    double xx = 0, yy = 0;
-    product = 0;
-    for (int64_t k = 0; k < p_.k; ++k) {
+    // Four sums at a time: one alone waits for itself.
+    double products[4] = {}, xx[4] = {}, yy[4] = {};
+    const auto add = [&](int64_t k, int lane) {
       const double u = x[k * x_step], v = y[k * y_step];
-      product += u * v, xx += u * u, yy += v * v;
-    }
-    magnitude = std::sqrt(xx) * std::sqrt(yy);
+      products[lane] += u * v, xx[lane] += u * u, yy[lane] += v * v;
+    };
+    int64_t k = 0;
+    for (; k + 4 <= p_.k; k += 4)
+      for (int lane = 0; lane < 4; ++lane) add(k + lane, lane);
+    for (; k < p_.k; ++k) add(k, 0);
+    const auto sum = [](const double* s) { return s[0] + s[1] + (s[2] + s[3]); };
+    product = sum(products), magnitude = std::sqrt(sum(xx)) * std::sqrt(sum(yy));
   }
 
   void step(EpilogueOp op, int64_t entry, int64_t m, int64_t n, Expected& e) const {
