@@ -36,15 +36,10 @@ struct Contender {
 
 using Alike = std::vector<const Contender*>;
 
-double least(const Alike& arms, const std::function<double(const Contender&)>& value) {
-  double best = value(*arms.front());
-  for (const Contender* c : arms) best = std::min(best, value(*c));
-  return best;
-}
-
 /// Those within `noise` of the least; all where a damaged log has no value that compares.
 Alike near_least(const Alike& arms, double noise, const std::function<double(const Contender&)>& value) {
-  const double best = least(arms, value);
+  double best = value(*arms.front());
+  for (const Contender* c : arms) best = std::min(best, value(*c));
   Alike near;
   for (const Contender* c : arms)
     if (value(*c) <= best * (1 + noise)) near.push_back(c);
