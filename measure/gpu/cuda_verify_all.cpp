@@ -25,7 +25,7 @@ namespace deepgen::cuda {
 namespace {
 
 /// Creating a context and compiling the measurement's own kernels may take long on a machine with many GPUs.
-constexpr double kStartSeconds = 120, kPrepareSeconds = 60;
+constexpr double kOpenSeconds = 120, kPrepareSeconds = 60;
 
 std::unique_ptr<KernelVerifier> verifier_of(const Gemm&, const Toolbox& tools, const VerifyOptions& o) {
   return std::make_unique<Verifier>(tools.context(), tools, o.seed, o.zone);
@@ -108,7 +108,7 @@ constexpr std::chrono::seconds kResetPause{1};
 /// The worker's body: verdicts for files[from...], in order, until the deadline or a crash.
 void verify_from(const std::vector<const KernelFile*>& files, size_t from, const VerifyOptions& o,
                  Channel& channel) {
-  channel.step("opening the device", kStartSeconds);
+  channel.step("opening the device", kOpenSeconds);
   std::optional<Context> opened;
   try {
     opened.emplace(o.uuid.empty() ? o.ordinal : ordinal_of(o.uuid));

@@ -24,11 +24,11 @@ Value with_bits(Ir& ir, Value x, uint32_t bits) {
 }
 
 /// NaN stays NaN.
-Value at_most(Ir& ir, Value x, double bound) {
+Value narrow_at_most(Ir& ir, Value x, double bound) {
   Value limit = ir.constant_like(x, bound);
   return ir.select(arith::CmpFOp::create(ir.b, ir.loc, arith::CmpFPredicate::OGT, x, limit), limit, x);
 }
-Value at_least(Ir& ir, Value x, double bound) {
+Value narrow_at_least(Ir& ir, Value x, double bound) {
   Value limit = ir.constant_like(x, bound);
   return ir.select(arith::CmpFOp::create(ir.b, ir.loc, arith::CmpFPredicate::OLT, x, limit), limit, x);
 }
@@ -60,9 +60,10 @@ Power power_of_two(Ir& ir, Value y) {
 }
 
 /// factor / (1 + exp(-x)), by exp(-|x|) as in epilogue.cpp.
-Value gated(Ir& ir, Value x, Value factor) {
+Value narrow_gated(Ir& ir, Value x, Value factor) {
   Value negative = with_bits<arith::OrIOp>(ir, x, 0x80000000);
-  const Power power = power_of_two(ir, at_least(ir, ir.mulf(negative, ir.constant_like(x, kLog2E)), -127));
+  const Power power =
+      power_of_two(ir, narrow_at_least(ir, ir.mulf(negative, ir.constant_like(x, kLog2E)), -127));
   Value decay = ir.mulf(power.fraction, power.scale);
   Value numerator = ir.select(is_positive(ir, x), factor, ir.mulf(factor, decay));
   return ir.divf(numerator, ir.addf(ir.constant_like(x, 1.0), decay));
@@ -75,7 +76,7 @@ Value narrow_gelu(Ir& ir, Value x) {
   constexpr double kTail[] = {0.11677719614645089,  0.10167158282861467, 0.17625507597505655,
                               -0.08800570236977831, 0.2810071151445419,  -0.08770515029659587};
   constexpr double kMost = 13.27; // 2^-127 and less: 0
-  Value m = at_most(ir, with_bits<arith::AndIOp>(ir, x, 0x7fffffff), kMost);
+  Value m = narrow_at_most(ir, with_bits<arith::AndIOp>(ir, x, 0x7fffffff), kMost);
   Value one = ir.constant_like(x, 1.0);
   Value t = ir.divf(one, ir.fma(m, ir.constant_like(x, kQ), one));
   Value series = ir.mulf(polynomial(ir, t, kTail), t);
@@ -88,7 +89,7 @@ Value narrow_gelu_tanh(Ir& ir, Value x) {
   constexpr double kTwiceRoot = 1.59576912160573071176, kCubic = 0.044715; // 2 sqrt(2 / pi)
   Value slope =
       ir.fma(ir.mulf(x, x), ir.constant_like(x, kTwiceRoot * kCubic), ir.constant_like(x, kTwiceRoot));
-  return gated(ir, ir.mulf(x, slope), x);
+  return narrow_gated(ir, ir.mulf(x, slope), x);
 }
 
 } // namespace
@@ -105,9 +106,9 @@ Value narrow_function(Ir& ir, EpilogueOp op, Value x) {
   case EpilogueOp::gelu_tanh:
     return narrow_gelu_tanh(ir, x);
   case EpilogueOp::silu:
-    return gated(ir, x, x);
+    return narrow_gated(ir, x, x);
   case EpilogueOp::sigmoid:
-    return gated(ir, x, ir.constant_like(x, 1.0));
+    return narrow_gated(ir, x, ir.constant_like(x, 1.0));
   default:
     throw Error("no narrow form of the step '" + to_string(op) + "'");
   }

@@ -1,12 +1,15 @@
 // Libraries with runtimes of different versions in one process, in any order and whatever the scope of their
 // symbols.
 #include "loaded.h"
+#include "tests/paths.h"
 
 #include <algorithm>
 #include <array>
 #include <memory>
 #include <sys/wait.h>
 #include <unistd.h>
+
+namespace paths = deepgen::paths;
 
 namespace {
 
@@ -16,8 +19,8 @@ struct File {
   const char* path;
   int number;
 };
-constexpr File k01 = {LIBRARY_1, 1}, kPresent = {LIBRARY_2, 2}, kNext = {LIBRARY_3, 3},
-               kPresentAgain = {LIBRARY_5, 5};
+const File k01 = {paths::library_1, 1}, kPresent = {paths::library_2, 2}, kNext = {paths::library_3, 3},
+           kPresentAgain = {paths::library_5, 5};
 
 /// In a process of its own: symbols that are bound once stay bound.
 bool all_compute(const std::vector<File>& files, int mode) {
@@ -55,7 +58,7 @@ TEST(SideBySide, RuntimesOfSeveralVersionsServeTheirOwnLibraries) {
 }
 
 TEST(SideBySide, ALibraryOf01IsRefusedWithWordsByARuntimeOfToday) {
-  Loaded library(LIBRARY_1_REFUSED, 1, RTLD_NOW);
+  Loaded library(paths::library_1_refused, 1, RTLD_NOW);
   std::vector<float> a(64, 1), d(64, -1);
   EXPECT_NE(library.registered(), 0);
   const int status = library.run(a.data(), d.data());

@@ -1,5 +1,6 @@
 // Libraries that come and go: nothing of the runtime stays behind, and nothing goes while it is needed.
 #include "loaded.h"
+#include "tests/paths.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -7,6 +8,8 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+
+namespace paths = deepgen::paths;
 
 namespace {
 
@@ -36,29 +39,29 @@ int exit_code_of_child(Body body) {
 /// A library with a MiB of scratch for each thread reserves 256 MiB of address space.
 TEST(Unload, TwoHundredRoundsLeaveNothing) {
   const auto round = [] {
-    Loaded library(LIBRARY_2, 2, RTLD_NOW | RTLD_LOCAL);
+    Loaded library(paths::library_2, 2, RTLD_NOW | RTLD_LOCAL);
     EXPECT_TRUE(library.computes());
   };
   for (int i = 0; i < 20; ++i) round(); // what the C library keeps: stacks of threads, its heap
   const long size = status_of("VmSize"), resident = status_of("VmRSS");
   for (int i = 0; i < 200; ++i) round();
-  EXPECT_EQ(dlopen(LIBRARY_2, RTLD_NOLOAD | RTLD_NOW), nullptr) << "the library stays in the process";
+  EXPECT_EQ(dlopen(paths::library_2, RTLD_NOLOAD | RTLD_NOW), nullptr) << "the library stays in the process";
   EXPECT_EQ(status_of("Threads"), 1);
   EXPECT_LT(status_of("VmSize") - size, 1024) << "KiB of address space";
   EXPECT_LT(status_of("VmRSS") - resident, 1024) << "KiB of memory";
 }
 
 TEST(Unload, AChildOfForkUnloadsWhatItsParentUsed) {
-  Loaded library(LIBRARY_2, 2, RTLD_NOW | RTLD_LOCAL);
+  Loaded library(paths::library_2, 2, RTLD_NOW | RTLD_LOCAL);
   ASSERT_TRUE(library.computes());
   for (int i = 0; i < 20; ++i)
     EXPECT_EQ(exit_code_of_child([&] {
                 const long before = status_of("VmSize");
                 if (i % 2 && !library.computes()) _exit(1);
-                void* again = dlopen(LIBRARY_2, RTLD_NOLOAD | RTLD_NOW);
+                void* again = dlopen(paths::library_2, RTLD_NOLOAD | RTLD_NOW);
                 dlclose(again);
                 dlclose(again); // the parent's own
-                if (dlopen(LIBRARY_2, RTLD_NOLOAD | RTLD_NOW)) _exit(2);
+                if (dlopen(paths::library_2, RTLD_NOLOAD | RTLD_NOW)) _exit(2);
                 _exit(before - status_of("VmSize") > 200 * 1024 ? 0 : 3);
               }),
               0);
@@ -83,7 +86,7 @@ thread_local CallsWhenDestroyed thread_object;
 TEST(Unload, CallsDuringExit) {
   EXPECT_EQ(exit_code_of_child([] {
               std::atexit(call_late);
-              late = new Loaded(LIBRARY_2, 2, RTLD_NOW | RTLD_LOCAL);
+              late = new Loaded(paths::library_2, 2, RTLD_NOW | RTLD_LOCAL);
               std::atexit(call_late);
               static_object.armed = thread_object.armed = true;
               std::thread([] {
@@ -98,7 +101,7 @@ TEST(Unload, CallsDuringExit) {
 TEST(Unload, ExitWhileThreadsCall) {
   for (int i = 0; i < 50; ++i)
     EXPECT_EQ(exit_code_of_child([&] {
-                late = new Loaded(LIBRARY_2, 2, RTLD_NOW | RTLD_LOCAL);
+                late = new Loaded(paths::library_2, 2, RTLD_NOW | RTLD_LOCAL);
                 late->set_threads(1 + i % 3);
                 for (int t = 0; t < 3; ++t)
                   std::thread([] {

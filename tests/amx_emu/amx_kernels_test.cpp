@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-namespace deepgen::amx {
+namespace deepgen::amx::amx_kernels_test {
 namespace {
 
 using namespace numerics;
@@ -228,4 +228,4 @@ TEST_F(AmxKernels, PlantedFaultsAreFound) {
 }
 
 } // namespace
-} // namespace deepgen::amx
+} // namespace deepgen::amx::amx_kernels_test

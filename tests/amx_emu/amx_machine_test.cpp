@@ -7,7 +7,7 @@
 #include <cstring>
 #include <sys/mman.h>
 
-namespace deepgen::amx {
+namespace deepgen::amx::amx_machine_test {
 namespace {
 
 /// Registers point to `memory`: rax to its beginning, rcx is a row of 64 bytes.
@@ -196,4 +196,4 @@ TEST(AmxMachine, SumsBytesExactly) {
 }
 
 } // namespace
-} // namespace deepgen::amx
+} // namespace deepgen::amx::amx_machine_test

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <limits>
 
-namespace deepgen {
+namespace deepgen::attention_test {
 namespace {
 
 using namespace numerics;
@@ -353,4 +353,4 @@ TEST(AttentionElsewhere, NoNumberStaysInItsRow) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::attention_test

@@ -10,7 +10,7 @@
 #include <limits>
 #include <set>
 
-namespace deepgen {
+namespace deepgen::dot_test {
 namespace {
 
 using namespace numerics;
@@ -364,4 +364,4 @@ TEST(DotSpace, IsNeverEmptyAndHasFallbacks) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::dot_test

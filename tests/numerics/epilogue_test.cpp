@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-namespace deepgen {
+namespace deepgen::epilogue_test {
 namespace {
 
 using namespace numerics;
@@ -167,4 +167,4 @@ TEST(Epilogue, LargeBlocksOfSumsAreIllegal) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::epilogue_test

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-namespace deepgen {
+namespace deepgen::functions_test {
 namespace {
 
 using namespace numerics;
@@ -159,4 +159,4 @@ TYPED_TEST(Functions, PreluIsExactOfEveryValue) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::functions_test

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace deepgen {
+namespace deepgen::invariance_test {
 namespace {
 
 using namespace numerics;
@@ -178,4 +178,4 @@ TEST(Invariance, CallsHaveRowsAtManyPlaces) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::invariance_test

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <iterator>
 
-namespace deepgen {
+namespace deepgen::numerics_test {
 namespace {
 
 using namespace numerics;
@@ -128,4 +128,4 @@ TEST(Codegen, BadCandidateIsAFailedFile) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::numerics_test

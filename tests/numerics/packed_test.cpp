@@ -7,7 +7,7 @@
 #include <cstring>
 #include <set>
 
-namespace deepgen {
+namespace deepgen::packed_test {
 namespace {
 
 using namespace numerics;
@@ -149,4 +149,4 @@ TEST(PackedBits, AreThoseOfTheSameConfigWithoutPacking) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::packed_test

@@ -5,7 +5,7 @@
 #include "measure/values/verified_sizes.h"
 #include "tests/numerics/numerics.h"
 
-namespace deepgen {
+namespace deepgen::ranges_test {
 namespace {
 
 using namespace numerics;
@@ -149,4 +149,4 @@ TEST(Ranges, PointsAndVerifiedSizes) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::ranges_test

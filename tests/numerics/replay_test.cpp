@@ -4,6 +4,7 @@
 // small, and all types f32: neither is what is tested here.
 #include "measure/values/operands.h"
 #include "tests/numerics/numerics.h"
+#include "tests/paths.h"
 #include "workload/import.h"
 
 #include <cmath>
@@ -11,7 +12,7 @@
 #include <set>
 #include <sstream>
 
-namespace deepgen {
+namespace deepgen::replay_test {
 namespace {
 
 using namespace numerics;
@@ -76,7 +77,7 @@ const std::vector<Product> kProducts = {
 };
 
 std::vector<std::string> lines_of(const std::string& log) {
-  std::ifstream file(DEEPGEN_SOURCE_DIR "/tests/workload/logs/" + log);
+  std::ifstream file(paths::in_source("tests/workload/logs/" + log));
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;
@@ -273,4 +274,4 @@ TEST(ReplayedLines, AreAllThatBecomeGemms) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::replay_test

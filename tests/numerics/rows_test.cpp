@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace deepgen {
+namespace deepgen::rows_test {
 namespace {
 
 using namespace numerics;
@@ -137,4 +137,4 @@ TEST(Rows, CodegenIsDeterministic) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::rows_test

@@ -3,8 +3,9 @@
 #include "tests/verdicts.h"
 
 #include "tests/numerics/numerics.h"
+#include "tests/paths.h"
 
-namespace deepgen {
+namespace deepgen::verdicts_test {
 namespace {
 
 using namespace numerics;
@@ -56,10 +57,10 @@ class Verdicts : public testing::Test {
 };
 
 TEST_F(Verdicts, AreThoseThatWereRecorded) {
-  verdicts::expect_as_recorded(DEEPGEN_VERDICTS, kKernels, 7, drawn, verified_now);
+  verdicts::expect_as_recorded(paths::verdicts, kKernels, 7, drawn, verified_now);
 }
 
-TEST_F(Verdicts, AChangedOneIsFound) { verdicts::expect_changes_to_be_found(DEEPGEN_VERDICTS, verified_now); }
+TEST_F(Verdicts, AChangedOneIsFound) { verdicts::expect_changes_to_be_found(paths::verdicts, verified_now); }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::verdicts_test

@@ -17,8 +17,8 @@
 namespace deepgen::cuda {
 namespace {
 
-constexpr uint64_t kAlign = 1024;
-uint64_t round_up(uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+constexpr uint64_t kPartAlign = 1024;
+uint64_t round_up(uint64_t bytes) { return (bytes + kPartAlign - 1) / kPartAlign * kPartAlign; }
 constexpr double kProbeSeconds = 180, kTrySeconds = 30; ///< the library loads its kernels when first used
 constexpr size_t kMostLost = 4;                         ///< algorithms that crash or hang
 

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-namespace deepgen::amd_sim {
+namespace deepgen::amd_sim::faults_test {
 namespace {
 
 constexpr const char* barrier = "  call void @llvm.amdgcn.s.barrier()\n";
@@ -244,4 +244,4 @@ TEST(AmdBanks, ConflictsAreCounted) {
 }
 
 } // namespace
-} // namespace deepgen::amd_sim
+} // namespace deepgen::amd_sim::faults_test

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-namespace deepgen::amd_sim {
+namespace deepgen::amd_sim::kernels_test {
 namespace {
 
 using ptx_sim::Format;
@@ -424,4 +424,4 @@ TEST(AmdKernels, SmallFloatsRoundToEven) {
 }
 
 } // namespace
-} // namespace deepgen::amd_sim
+} // namespace deepgen::amd_sim::kernels_test

@@ -9,7 +9,7 @@
 #include <array>
 #include <set>
 
-namespace deepgen::amd_sim {
+namespace deepgen::amd_sim::layout_test {
 namespace {
 
 using Formula = int (*)(int row_or_i, int k_or_j, int block);
@@ -199,4 +199,4 @@ TEST(MatrixLayout, HasAPlaceForEveryElement) {
 }
 
 } // namespace
-} // namespace deepgen::amd_sim
+} // namespace deepgen::amd_sim::layout_test

@@ -13,6 +13,7 @@
 #include "runtime/include/deepgen/kernel_abi.h"
 #include "runtime/include/deepgen/runtime.h"
 #include "tests/amd_sim/hip/hip_hook.h"
+#include "tests/paths.h"
 
 #include <gtest/gtest.h>
 
@@ -33,7 +34,7 @@ struct Row {
 class ThroughHip : public ::testing::Test {
 protected:
   void SetUp() override {
-    setenv("DEEPGEN_HIP_DRIVER", FAKE_HIP, 1);
+    setenv("DEEPGEN_HIP_DRIVER", paths::fake_hip, 1);
     cuda::use(cuda::Platform::hip);
   }
   void TearDown() override { cuda::use(cuda::Platform::cuda); }

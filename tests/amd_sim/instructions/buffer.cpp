@@ -81,21 +81,21 @@ void write(Wave& w, const Resource& r, uint64_t offset, uint64_t scalar, uint32_
 }
 
 /// Operands: the resource at in.kind, then the offset and the scalar offset.
-struct Place {
+struct BufferPlace {
   Resource resource;
   const uint64_t* offset;
   uint64_t scalar;
 };
-Place place_of(const Wave& w, const Instruction& in) {
+BufferPlace place_of(const Wave& w, const Instruction& in) {
   return {resource_of(w, in.in[in.kind]), w.in(in.in[in.kind + 1]),
           w.uniform(in.in[in.kind + 2], "the scalar offset of a buffer access")};
 }
 /// A fat pointer has both.
-Place fat_place(const Wave& w, const Operand& pointer) {
+BufferPlace fat_place(const Wave& w, const Operand& pointer) {
   return {resource_of(w, pointer), w.in(pointer, 2), 0};
 }
 
-void load_at(Wave& w, const Instruction& in, const Place& p) {
+void load_at(Wave& w, const Instruction& in, const BufferPlace& p) {
   uint8_t bytes[128];
   for (int l = 0; l < w.lanes; ++l) {
     if (!w.is_active(l)) continue;
@@ -105,7 +105,7 @@ void load_at(Wave& w, const Instruction& in, const Place& p) {
   w.count_vector_memory(operations(in.bytes));
 }
 
-void store_at(Wave& w, const Instruction& in, const Place& p) {
+void store_at(Wave& w, const Instruction& in, const BufferPlace& p) {
   uint8_t bytes[128];
   for (int l = 0; l < w.lanes; ++l) {
     if (!w.is_active(l)) continue;
@@ -115,8 +115,8 @@ void store_at(Wave& w, const Instruction& in, const Place& p) {
   count_store(w, in.bytes);
 }
 
-void load(Wave& w, const Instruction& in) { load_at(w, in, place_of(w, in)); }
-void store(Wave& w, const Instruction& in) { store_at(w, in, place_of(w, in)); }
+void load_buffer(Wave& w, const Instruction& in) { load_at(w, in, place_of(w, in)); }
+void store_buffer(Wave& w, const Instruction& in) { store_at(w, in, place_of(w, in)); }
 void load_fat(Wave& w, const Instruction& in) { load_at(w, in, fat_place(w, in.in[0])); }
 void store_fat(Wave& w, const Instruction& in) { store_at(w, in, fat_place(w, in.in[1])); }
 
@@ -173,7 +173,7 @@ void global_to_lds(Wave& w, const Instruction& in) {
 }
 
 void fat_to_lds(Wave& w, const Instruction& in) {
-  const Place p = fat_place(w, in.in[0]);
+  const BufferPlace p = fat_place(w, in.in[0]);
   load_to_lds(w, in.in[1], in.numbers[0], in.numbers[1], [&](int l, uint8_t* out) {
     read(w, p.resource, p.offset[l] + uint64_t(in.numbers[1]), 0, uint32_t(in.numbers[0]), out);
   });
@@ -208,10 +208,10 @@ bool decode_buffer(Decoder& d, const llvm::Instruction& i, Instruction& out) {
     out.run = make;
   } else if (name == "amdgcn.raw.ptr.buffer.load" || name == "amdgcn.raw.buffer.load") {
     set_bytes(d, i.getType(), out);
-    out.run = load;
+    out.run = load_buffer;
   } else if (name == "amdgcn.raw.ptr.buffer.store" || name == "amdgcn.raw.buffer.store") {
     set_bytes(d, i.getOperand(0)->getType(), out);
-    out.kind = 1, out.run = store;
+    out.kind = 1, out.run = store_buffer;
   } else if (name == "amdgcn.raw.ptr.buffer.load.lds" || name == "amdgcn.raw.buffer.load.lds") {
     out.numbers = {immediate(call, 2), immediate(call, 5)};
     out.run = buffer_to_lds;

@@ -8,8 +8,6 @@
 namespace deepgen::amd_sim {
 namespace {
 
-int64_t extend(uint64_t x, uint32_t bits) { return int64_t(x << (64 - bits)) >> (64 - bits); }
-
 void copy(Wave& w, const Instruction& in) {
   const uint64_t mask = mask_of(in.result.bits);
   for (uint32_t c = 0; c < in.result.count; ++c) {

@@ -8,8 +8,6 @@
 namespace deepgen::amd_sim {
 namespace {
 
-int64_t extend(uint64_t x, uint32_t bits) { return int64_t(x << (64 - bits)) >> (64 - bits); }
-
 template <auto F>
 void unary(Wave& w, const Instruction& in) {
   const uint32_t bits = in.in[0].bits;

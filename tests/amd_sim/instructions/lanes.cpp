@@ -5,7 +5,7 @@
 namespace deepgen::amd_sim {
 namespace {
 
-void copy(Wave& w, const Instruction& in) { w.put(in.result, 0, w.in(in.in[0])); }
+void copy_value(Wave& w, const Instruction& in) { w.put(in.result, 0, w.in(in.in[0])); }
 
 void read_first_lane(Wave& w, const Instruction& in) {
   for (uint32_t c = 0; c < in.result.count; ++c) {
@@ -165,7 +165,7 @@ bool decode_identity(Decoder& d, const std::string& name, Instruction& out) {
     out.in = {d.constant(uint64_t(d.chip().wave), 32)};
   else
     return false;
-  return out.run = copy, true;
+  return out.run = copy_value, true;
 }
 
 bool decode_permutation(const llvm::CallBase& call, const std::string& name, Instruction& out) {

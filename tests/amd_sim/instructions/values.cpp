@@ -6,8 +6,6 @@
 namespace deepgen::amd_sim {
 namespace {
 
-constexpr uint64_t kPoison = 0xfff8badcfff8badcu;
-
 uint64_t align_up(uint64_t x, uint64_t by) { return (x + by - 1) / by * by; }
 
 } // namespace

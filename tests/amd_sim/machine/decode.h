@@ -66,6 +66,10 @@ inline bool is_float(const llvm::Type* t) { return t->getScalarType()->isFloatin
 /// 0: f16, 1: bf16, 2: f32, 3: f64. Throws Fault on others.
 uint32_t float_kind(const llvm::Type*);
 inline uint64_t mask_of(uint32_t bits) { return bits >= 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1; }
+/// The lower bits, as a signed number.
+inline int64_t extend(uint64_t x, uint32_t bits) { return int64_t(x << (64 - bits)) >> (64 - bits); }
+/// What registers hold that nothing has written, and values that are undefined.
+inline constexpr uint64_t kPoison = 0xfff8badcfff8badcu;
 
 // Each fills `out` and returns true, or leaves an instruction that is not its own. Operands are decoded.
 bool decode_integer(Decoder&, const llvm::Instruction&, Instruction& out);

@@ -8,7 +8,6 @@
 namespace deepgen::amd_sim {
 namespace {
 
-constexpr uint64_t kPoison = 0xfff8badcfff8badcu;
 constexpr uint64_t kMostSteps = 50'000'000;
 
 } // namespace

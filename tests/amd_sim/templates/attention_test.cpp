@@ -14,7 +14,7 @@
 #include <iterator>
 #include <tuple>
 
-namespace deepgen::amd_sim {
+namespace deepgen::amd_sim::attention_test {
 namespace {
 
 constexpr int kShares = 4;
@@ -301,4 +301,4 @@ TEST(MfmaAttention, SaysWhichRuleAConfigBreaks) {
 }
 
 } // namespace
-} // namespace deepgen::amd_sim
+} // namespace deepgen::amd_sim::attention_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen::amd_sim {
+namespace deepgen::amd_sim::dots_test {
 namespace {
 
 struct Row {
@@ -70,4 +70,4 @@ TEST(AmdDots, OtherChipsMultiplyBf16AsF32) {
 }
 
 } // namespace
-} // namespace deepgen::amd_sim
+} // namespace deepgen::amd_sim::dots_test

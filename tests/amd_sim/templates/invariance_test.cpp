@@ -11,7 +11,7 @@
 #include <map>
 #include <random>
 
-namespace deepgen::amd_sim {
+namespace deepgen::amd_sim::invariance_test {
 namespace {
 
 struct Row {
@@ -38,7 +38,7 @@ const Row kRows[] = {
 
 /// Legal configs of the family, seeded, by their order of sums: those of the order that has most.
 std::vector<Choice> of_one_order(const Row& row, const Gemm& p, std::string& order) {
-  const Device device = generic_gpu(row.arch);
+  const deepgen::Device device = generic_gpu(row.arch);
   SearchOptions options;
   options.templates[row.family] = {};
   const Space space(p, row.arch, device, options);
@@ -78,4 +78,4 @@ INSTANTIATE_TEST_SUITE_P(Of, SumOrders, testing::ValuesIn(kRows),
                          [](const auto& info) { return std::string(info.param.name); });
 
 } // namespace
-} // namespace deepgen::amd_sim
+} // namespace deepgen::amd_sim::invariance_test

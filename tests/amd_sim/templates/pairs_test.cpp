@@ -16,7 +16,7 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace deepgen {
+namespace deepgen::pairs_test {
 namespace {
 
 constexpr int kShares = 4;
@@ -67,4 +67,4 @@ TEST_P(AmdRandomPairs, AreRightOnTheSimulatedDevice) {
 INSTANTIATE_TEST_SUITE_P(Share, AmdRandomPairs, testing::Range(0, kShares));
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::pairs_test

@@ -13,7 +13,7 @@
 #include <iterator>
 #include <sstream>
 
-namespace deepgen {
+namespace deepgen::ranges_test {
 namespace {
 
 constexpr int kShares = 4, kCalls = 3; // and one with K 0
@@ -102,4 +102,4 @@ INSTANTIATE_TEST_SUITE_P(Of, AmdDepth, testing::ValuesIn(kDeep),
                          [](const auto& info) { return std::string(info.param.name); });
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::ranges_test

@@ -11,7 +11,7 @@
 #include <iterator>
 #include <sstream>
 
-namespace deepgen {
+namespace deepgen::rows_test {
 namespace {
 
 constexpr int kShares = 4;
@@ -63,4 +63,4 @@ TEST(AmdRows, AMeanOfSeveralWarpsIsRight) {
 INSTANTIATE_TEST_SUITE_P(Share, AmdRandomRows, testing::Range(0, kShares));
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::rows_test

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <sstream>
 
-namespace deepgen::amd_sim {
+namespace deepgen::amd_sim::small_values_test {
 namespace {
 
 using ptx_sim::Format;
@@ -109,4 +109,4 @@ INSTANTIATE_TEST_SUITE_P(Chips, AmdSmallValues,
                          [](const auto& info) { return std::string(info.param); });
 
 } // namespace
-} // namespace deepgen::amd_sim
+} // namespace deepgen::amd_sim::small_values_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen::amd_sim {
+namespace deepgen::amd_sim::template_banks_test {
 namespace {
 
 struct Row {
@@ -83,4 +83,4 @@ TEST_P(AmdThreadTileBanks, ReadsDoNotConflict) {
 INSTANTIATE_TEST_SUITE_P(Chips, AmdThreadTileBanks, testing::ValuesIn(kThreadTiles));
 
 } // namespace
-} // namespace deepgen::amd_sim
+} // namespace deepgen::amd_sim::template_banks_test

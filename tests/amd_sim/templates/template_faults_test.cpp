@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen::amd_sim {
+namespace deepgen::amd_sim::template_faults_test {
 namespace {
 
 Compiled matrix_kernel(const std::string& arch, const std::string& name) {
@@ -96,4 +96,4 @@ TEST(AmdTemplateFaults, ShiftedAddressesAreFound) {
 }
 
 } // namespace
-} // namespace deepgen::amd_sim
+} // namespace deepgen::amd_sim::template_faults_test

@@ -11,7 +11,7 @@
 #include <regex>
 #include <tuple>
 
-namespace deepgen::amd_sim {
+namespace deepgen::amd_sim::template_loops_test {
 namespace {
 
 struct Row {
@@ -183,4 +183,4 @@ TEST(AmdTemplateLoops, BuffersReachRowsThatAreNotTooLong) {
 }
 
 } // namespace
-} // namespace deepgen::amd_sim
+} // namespace deepgen::amd_sim::template_loops_test

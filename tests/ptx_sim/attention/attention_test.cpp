@@ -18,7 +18,7 @@
 #include <functional>
 #include <tuple>
 
-namespace deepgen {
+namespace deepgen::attention_test {
 namespace {
 
 constexpr int kShares = 4;
@@ -346,4 +346,4 @@ TEST(MmaAttention, SaysWhatItDoesNotServe) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::attention_test

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <regex>
 
-namespace deepgen {
+namespace deepgen::hopper_attention_test {
 namespace {
 
 constexpr int kShares = 4;
@@ -298,4 +298,4 @@ TEST(HopperAttention, SaysWhatItDoesNotServe) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::hopper_attention_test

@@ -10,7 +10,7 @@
 
 #include <cstdlib>
 
-namespace deepgen {
+namespace deepgen::hopper_few_rows_test {
 namespace {
 
 constexpr const char* kArch = "sm_90a";
@@ -169,4 +169,4 @@ TEST(HopperFewRows, SplitsWithoutUseAreRefused) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::hopper_few_rows_test

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <regex>
 
-namespace deepgen {
+namespace deepgen::hopper_pages_test {
 namespace {
 
 const Template& paged_family() { return find_template("hopper_attention"); }
@@ -182,4 +182,4 @@ TEST(HopperPages, SmallPagesAreOthers) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::hopper_pages_test

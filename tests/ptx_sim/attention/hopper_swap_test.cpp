@@ -14,7 +14,7 @@
 #include <optional>
 #include <random>
 
-namespace deepgen {
+namespace deepgen::hopper_swap_test {
 namespace {
 
 constexpr int kShares = 4;
@@ -243,4 +243,4 @@ TEST(HopperSwap, IsAParameterOfFewRows) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::hopper_swap_test

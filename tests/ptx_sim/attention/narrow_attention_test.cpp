@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <regex>
 
-namespace deepgen {
+namespace deepgen::narrow_attention_test {
 namespace {
 
 constexpr int kShares = 4;
@@ -264,4 +264,4 @@ TEST(NarrowAttention, SaysWhatItDoesNotServe) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::narrow_attention_test

@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace deepgen {
+namespace deepgen::narrow_pages_test {
 namespace {
 
 constexpr int kShares = 4;
@@ -198,4 +198,4 @@ TEST(NarrowPages, PlantedFaultsOfAWindowAreFound) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::narrow_pages_test

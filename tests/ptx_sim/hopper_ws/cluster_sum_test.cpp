@@ -7,7 +7,7 @@
 #include <cstring>
 #include <set>
 
-namespace deepgen {
+namespace deepgen::cluster_sum_test {
 namespace {
 
 const HopperPair kPairs[] = {
@@ -167,4 +167,4 @@ TEST(Clusters, RefuseTilesThatTheyCannotShare) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::cluster_sum_test

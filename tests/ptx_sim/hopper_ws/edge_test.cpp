@@ -13,7 +13,7 @@
 #include <iterator>
 #include <set>
 
-namespace deepgen {
+namespace deepgen::edge_test {
 namespace {
 
 struct EdgeKernel {
@@ -237,4 +237,4 @@ TEST_F(EdgeFaults, ABoxOfOtherRowsIsFound) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::edge_test

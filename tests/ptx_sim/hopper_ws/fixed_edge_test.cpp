@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::fixed_edge_test {
 namespace {
 
 constexpr const char* kBlock = "cluster_m=1 cluster_n=1 cluster_k=1 ";
@@ -220,4 +220,4 @@ TEST_F(FixedEdgeFaults, ABoxOfOtherRowsIsFound) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::fixed_edge_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::reads_test {
 namespace {
 
 struct Pair {
@@ -161,4 +161,4 @@ TEST(ReadsAreChecked, PlantedFaultsAreFound) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::reads_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::stream_k_test {
 namespace {
 
 const HopperPair kPairs[] = {
@@ -125,4 +125,4 @@ TEST_P(StreamKFaults, AreFound) {
 INSTANTIATE_TEST_SUITE_P(Orders, StreamKFaults, testing::Values(1, 2));
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::stream_k_test

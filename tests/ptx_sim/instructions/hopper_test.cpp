@@ -11,7 +11,7 @@
 #include <cstring>
 #include <random>
 
-namespace deepgen::ptx_sim {
+namespace deepgen::ptx_sim::hopper_test {
 namespace {
 
 constexpr int64_t kSize = 64, kTile = 8192; // M and N; bytes of an operand's stage
@@ -245,4 +245,4 @@ TEST(Numbers, OfSixteenBitsAreWhatTheirFieldsSay) {
 }
 
 } // namespace
-} // namespace deepgen::ptx_sim
+} // namespace deepgen::ptx_sim::hopper_test

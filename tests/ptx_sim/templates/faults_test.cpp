@@ -8,7 +8,7 @@
 #include <functional>
 #include <regex>
 
-namespace deepgen {
+namespace deepgen::faults_test {
 namespace {
 
 Kernel compile(const std::string& problem, const std::string& name, const std::string& config) {
@@ -105,4 +105,4 @@ TEST(PlantedFaults, DroppedPredicatesAreFound) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::faults_test

@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-namespace deepgen {
+namespace deepgen::groups_test {
 namespace {
 
 KernelFile compile(const std::string& problem, const std::string& choice) {
@@ -116,4 +116,4 @@ TEST(GroupsAreChecked, AKernelThatWritesRowsOfNoGroupIsFound) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::groups_test

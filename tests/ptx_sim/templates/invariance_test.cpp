@@ -8,7 +8,7 @@
 
 #include <cstdlib>
 
-namespace deepgen {
+namespace deepgen::invariance_test {
 namespace {
 
 Choice choice_of(const std::string& text) {
@@ -154,4 +154,4 @@ TEST(Invariance, FallbacksKeepTheOrder) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::invariance_test

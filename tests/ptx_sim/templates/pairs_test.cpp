@@ -10,7 +10,7 @@
 
 #include <cstdlib>
 
-namespace deepgen {
+namespace deepgen::pairs_test {
 namespace {
 
 constexpr int kShares = 4;
@@ -59,4 +59,4 @@ TEST_P(RandomPairs, AreRightOnTheSimulatedDevice) {
 INSTANTIATE_TEST_SUITE_P(Share, RandomPairs, testing::Range(0, kShares));
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::pairs_test

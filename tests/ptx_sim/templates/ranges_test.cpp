@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace deepgen {
+namespace deepgen::ranges_test {
 namespace {
 
 constexpr int kShares = 4, kCalls = 3; // and one with K 0
@@ -245,4 +245,4 @@ INSTANTIATE_TEST_SUITE_P(Of, RangeFaults, testing::ValuesIn(kFaulty),
                          [](const auto& info) { return std::string(info.param.name); });
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::ranges_test

@@ -9,7 +9,7 @@
 
 #include <cstdlib>
 
-namespace deepgen {
+namespace deepgen::rows_test {
 namespace {
 
 constexpr int kShares = 4;
@@ -120,4 +120,4 @@ TEST(LongSums, FallbacksAreLegal) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::rows_test

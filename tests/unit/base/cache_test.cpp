@@ -21,7 +21,7 @@
 
 namespace fs = std::filesystem;
 
-namespace deepgen {
+namespace deepgen::cache_test {
 namespace {
 
 constexpr CacheKind kKernel = CacheKind::kernel, kTime = CacheKind::time;
@@ -425,4 +425,4 @@ TEST_F(CacheTest, SettingsComeFromTheEnvironment) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::cache_test

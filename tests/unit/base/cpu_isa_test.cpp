@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::cpu_isa_test {
 namespace {
 
 Device cpu(int64_t level, std::vector<std::string> features = {}) {
@@ -43,4 +43,4 @@ TEST(CpuIsa, HasWords) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::cpu_isa_test

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <random>
 
-namespace deepgen {
+namespace deepgen::crossover_test {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -318,4 +318,4 @@ TEST(Crossover, ManyKernelsAndPointsAreChosenInTime) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::crossover_test

@@ -17,7 +17,7 @@
 
 namespace fs = std::filesystem;
 
-namespace deepgen {
+namespace deepgen::files_test {
 namespace {
 
 class Files : public testing::Test {
@@ -195,4 +195,4 @@ TEST_F(Files, ModeAndGroupOfAFileStay) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::files_test

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-namespace deepgen {
+namespace deepgen::json_test {
 namespace {
 
 std::string refusal(const std::string& text) {
@@ -121,4 +121,4 @@ TEST(Json, ALogWithNumbersThatAreNoneIsReadable) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::json_test

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::kernel_test {
 namespace {
 
 Kernel kernel(const std::string& role, const std::string& code) {
@@ -213,4 +213,4 @@ TEST_F(LockedTest, EachDeviceHasItsKernel) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::kernel_test

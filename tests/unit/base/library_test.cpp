@@ -13,7 +13,7 @@
 
 namespace fs = std::filesystem;
 
-namespace deepgen {
+namespace deepgen::library_test {
 namespace {
 
 class LibraryTest : public testing::Test {
@@ -88,4 +88,4 @@ TEST_F(LibraryTest, LackOfMemoryIsTheHostsFault) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::library_test

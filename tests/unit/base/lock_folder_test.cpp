@@ -12,7 +12,7 @@
 
 namespace fs = std::filesystem;
 
-namespace deepgen {
+namespace deepgen::lock_folder_test {
 namespace {
 
 class LockFolders : public testing::Test {
@@ -101,4 +101,4 @@ TEST_F(LockFolders, TheEnvironmentNamesThePlaces) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::lock_folder_test

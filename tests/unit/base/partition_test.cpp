@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-namespace deepgen {
+namespace deepgen::partition_test {
 namespace {
 
 SizeSpan span_of(const Sizes& least, const Sizes& most) { return {least, most}; }
@@ -177,4 +177,4 @@ TEST(Partition, RefusesWhatIsMalformed) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::partition_test

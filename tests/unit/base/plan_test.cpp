@@ -12,7 +12,7 @@
 #include <map>
 #include <set>
 
-namespace deepgen {
+namespace deepgen::plan_test {
 namespace {
 
 class PlanTest : public testing::Test {
@@ -162,4 +162,4 @@ TEST_F(PlanTest, SizesOfASlotAreOfTheRanges) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::plan_test

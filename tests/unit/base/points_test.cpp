@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::points_test {
 namespace {
 
 Gemm tokens(int64_t least, int64_t most) {
@@ -163,4 +163,4 @@ TEST(Points, OfAPlanRoundTrip) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::points_test

@@ -4,6 +4,7 @@
 #include "base/problem/packed_b.h"
 #include "base/problem/signature.h"
 #include "base/text/error.h"
+#include "tests/paths.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -13,7 +14,7 @@
 #include <sstream>
 #include <unistd.h>
 
-namespace deepgen {
+namespace deepgen::problem_test {
 namespace {
 
 std::string error_of(const std::string& key) {
@@ -320,8 +321,9 @@ TEST(Problem, WrongAttentionSaysWhat) {
 
 TEST(Problem, CMakeComposesTheSameKeys) {
   const std::string file = testing::TempDir() + "problem_keys_" + std::to_string(getpid());
-  const std::string command = DEEPGEN_CMAKE_COMMAND " -DSOURCE=" DEEPGEN_SOURCE_DIR " -DOUTPUT=" + file +
-                              " -P " DEEPGEN_SOURCE_DIR "/tests/unit/problem_keys.cmake";
+  const std::string command = DEEPGEN_CMAKE_COMMAND " -DSOURCE=" + std::string(paths::source) +
+                              " -DOUTPUT=" + file + " -P " + std::string(paths::source) +
+                              "/tests/unit/problem_keys.cmake";
   ASSERT_EQ(std::system(command.c_str()), 0);
   std::set<std::string> composed, served, gates;
   size_t grouped = 0, packed = 0, of_two = 0, of_most = 0;
@@ -378,4 +380,4 @@ TEST(Problem, CMakeComposesTheSameKeys) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::problem_test

@@ -9,7 +9,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::ranged_decision_test {
 namespace {
 
 Gemm tokens(int64_t least = 1, int64_t most = 4096) {
@@ -303,4 +303,4 @@ TEST(Record, PointsRoundTrip) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::ranged_decision_test

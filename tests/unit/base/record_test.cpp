@@ -11,7 +11,7 @@
 
 namespace fs = std::filesystem;
 
-namespace deepgen {
+namespace deepgen::record_test {
 namespace {
 
 RecordLog sample() {
@@ -241,4 +241,4 @@ TEST(RecordLog, DamageElsewhereNamesTheLine) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::record_test

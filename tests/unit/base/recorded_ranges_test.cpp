@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::recorded_ranges_test {
 namespace {
 
 constexpr size_t kKernels = 13;
@@ -139,4 +139,4 @@ TEST_F(RecordedRanges, MoreKernelsAreNoWorse) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::recorded_ranges_test

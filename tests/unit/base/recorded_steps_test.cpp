@@ -10,7 +10,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::recorded_steps_test {
 namespace {
 
 constexpr size_t kPoints = 30;
@@ -211,4 +211,4 @@ TEST_F(RecordedSteps, TheBoundIsKeptWhereItWasMeasured) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::recorded_steps_test

@@ -13,7 +13,7 @@
 #include <random>
 #include <unistd.h>
 
-namespace deepgen {
+namespace deepgen::regime_decision_test {
 namespace {
 
 Timing timing(double ratio, double width = 0.001) {
@@ -307,4 +307,4 @@ TEST(RegimeDecision, RecordsKeepBothRegimes) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::regime_decision_test

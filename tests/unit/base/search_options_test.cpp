@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::search_options_test {
 namespace {
 
 constexpr const char* kFull = R"json({
@@ -142,4 +142,4 @@ TEST(SavedSpace, RoundTripsAndSelectsByProblem) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::search_options_test

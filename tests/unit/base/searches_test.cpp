@@ -7,7 +7,7 @@
 
 namespace fs = std::filesystem;
 
-namespace deepgen {
+namespace deepgen::searches_test {
 namespace {
 
 TEST(Searches, TimeLeftIsTheMiddleGapForEachThatIsMissing) {
@@ -61,4 +61,4 @@ TEST_F(SearchesTest, SaysMinutesWhereSecondsAreMany) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::searches_test

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
-namespace deepgen {
+namespace deepgen::step_decision_test {
 namespace {
 
 Gemm rows_problem() {
@@ -265,4 +265,4 @@ TEST(StepDecision, FinalistsAreFoundForSizesThatNobodyTimed) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::step_decision_test

@@ -7,7 +7,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::step_times_test {
 namespace {
 
 constexpr Sizes kBeside{1, 4096, 4096, 1};
@@ -158,4 +158,4 @@ TEST(StepTable, HasTheStepsOfThoseNearTheBest) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::step_times_test

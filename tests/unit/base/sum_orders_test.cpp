@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
-namespace deepgen {
+namespace deepgen::sum_orders_test {
 namespace {
 
 Gemm invariant() {
@@ -191,4 +191,4 @@ TEST(SumOrders, RecordsKeepOrderAndBits) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::sum_orders_test

@@ -11,7 +11,7 @@
 #include <random>
 #include <sstream>
 
-namespace deepgen {
+namespace deepgen::text_test {
 namespace {
 
 TEST(Text, NamesHaveNoControlCharacters) {
@@ -119,4 +119,4 @@ TEST(Text, AnArchIsNoMoreThanThat) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::text_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::bundle_test {
 namespace {
 
 Bundle sample() {
@@ -85,4 +85,4 @@ TEST(Messages, OfOthersAreRefused) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::bundle_test

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace deepgen {
+namespace deepgen::sites_test {
 namespace {
 
 Json site(const Json& more) {
@@ -137,4 +137,4 @@ TEST(Board, WithoutAFolderNothingIsKept) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::sites_test

@@ -6,7 +6,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 
-namespace deepgen::tensors {
+namespace deepgen::tensors::mlir_files_test {
 namespace {
 
 std::string said(const std::function<void()>& work) {
@@ -107,4 +107,4 @@ TEST(MlirScheduler, Refused) {
 }
 
 } // namespace
-} // namespace deepgen::tensors
+} // namespace deepgen::tensors::mlir_files_test

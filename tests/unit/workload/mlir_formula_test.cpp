@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen::tensors {
+namespace deepgen::tensors::mlir_formula_test {
 namespace {
 
 class Activations : public testing::Test {
@@ -59,4 +59,4 @@ TEST_F(Activations, OnlyOfSmoothOperations) {
 }
 
 } // namespace
-} // namespace deepgen::tensors
+} // namespace deepgen::tensors::mlir_formula_test

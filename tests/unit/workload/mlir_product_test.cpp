@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-namespace deepgen::tensors {
+namespace deepgen::tensors::mlir_product_test {
 namespace {
 
 /// A product of these extents: loops, and for A, B and D their maps.
@@ -153,4 +153,4 @@ TEST(MlirProduct, OtherThings) {
 }
 
 } // namespace
-} // namespace deepgen::tensors
+} // namespace deepgen::tensors::mlir_product_test

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
-namespace deepgen {
+namespace deepgen::workload_blas_test {
 namespace {
 
 using Scale = BlasCall::Scale;
@@ -178,4 +178,4 @@ TEST(WorkloadBlas, WhatWouldComputeOtherNumbersIsRefused) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::workload_blas_test

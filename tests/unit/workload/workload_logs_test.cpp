@@ -1,12 +1,13 @@
 // One small log of each kind and version: which problems it has, how often, how long, and what is not
 // translated.
+#include "tests/paths.h"
 #include "workload/import.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
 #include <map>
 
-namespace deepgen {
+namespace deepgen::workload_logs_test {
 namespace {
 
 struct Expected {
@@ -43,7 +44,7 @@ void expect_log(const std::string& file, const std::vector<Expected>& problems,
                 const std::vector<Skipped>& skipped, const std::string& kind) {
   SCOPED_TRACE(file);
   Importer importer;
-  importer.read(DEEPGEN_SOURCE_DIR "/tests/workload/logs/" + file);
+  importer.read(paths::in_source("tests/workload/logs/" + file));
   const Workload w = importer.workload();
   std::map<std::string, WorkloadProblem> found;
   for (const WorkloadProblem& p : w.problems) found[p.problem.key()] = p;
@@ -161,4 +162,4 @@ TEST(WorkloadLogs, ProblemKeys) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::workload_logs_test

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <sstream>
 
-namespace deepgen {
+namespace deepgen::workload_ranges_test {
 namespace {
 
 std::string key(int64_t m, int64_t n, int64_t batch = 1, const std::string& type = "f32") {
@@ -125,4 +125,4 @@ TEST(WorkloadRanges, PointsOutsideAreRefused) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::workload_ranges_test

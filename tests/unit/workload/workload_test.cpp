@@ -9,7 +9,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-namespace deepgen {
+namespace deepgen::workload_test {
 namespace {
 
 constexpr const char* kLine = "MKL_VERBOSE SGEMM(N,N,10,20,30,0x1,0x2,10,0x3,30,0x4,0x5,10) 2.00ms CNR:OFF\n";
@@ -328,4 +328,4 @@ TEST(Workload, DamageIsRefused) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::workload_test

@@ -7,6 +7,7 @@
 #include "generator/lock/exchange.h"
 #include "tests/unit/stopped.h"
 
+#include "tests/paths.h"
 #include "llvm/Support/ErrorHandling.h"
 
 #include <csignal>
@@ -20,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace deepgen {
+namespace deepgen::cli_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -118,8 +119,8 @@ TEST(Isolate, TimeInWhichBothWereStoppedDoesNotCount) {
 TEST(Inputs, AProblemsPathMayHaveSpaces) {
   const std::string folder = testing::TempDir() + "with a space " + std::to_string(getpid()),
                     path = folder + "/problem m=4.json";
-  const ProblemFile file = ProblemFile::read(DEEPGEN_SOURCE_DIR "/tests/fuzz/corpus/problem/one");
-  write_atomically(path, read_file(DEEPGEN_SOURCE_DIR "/tests/fuzz/corpus/problem/one"));
+  const ProblemFile file = ProblemFile::read(paths::in_source("tests/fuzz/corpus/problem/one"));
+  write_atomically(path, read_file(paths::in_source("tests/fuzz/corpus/problem/one")));
   EXPECT_EQ(problem_of(path), file.problem);
   EXPECT_EQ(problem_of(file.problem.key()), file.problem);
   for (const std::string& bad : {path + ".absent", std::string("m=4 n=4 k=4"), std::string("gemm m=4")})
@@ -160,4 +161,4 @@ TEST(Isolate, ChildDiesWithItsParent) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::cli_test

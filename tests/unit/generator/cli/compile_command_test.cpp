@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace deepgen {
+namespace deepgen::compile_command_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -157,4 +157,4 @@ TEST_F(CompileCommandTest, ACacheThatOthersCanWriteToIsNotUsedAndSaidSo) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::compile_command_test

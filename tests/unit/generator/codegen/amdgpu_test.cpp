@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::amdgpu_test {
 namespace {
 
 using testing::HasSubstr;
@@ -131,4 +131,4 @@ TEST(Amdgpu, Occupancy) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::amdgpu_test

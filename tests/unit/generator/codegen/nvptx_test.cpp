@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::nvptx_test {
 namespace {
 
 using testing::HasSubstr;
@@ -206,4 +206,4 @@ TEST_F(NvptxAssembled, SameBytesTwice) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::nvptx_test

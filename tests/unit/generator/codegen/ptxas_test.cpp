@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace deepgen {
+namespace deepgen::ptxas_test {
 namespace {
 
 using testing::HasSubstr;
@@ -231,4 +231,4 @@ TEST(Ptxas, CrashingOneIsAnError) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::ptxas_test

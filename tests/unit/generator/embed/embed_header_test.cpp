@@ -1,9 +1,10 @@
 // The generated header in the hands of strict compilers, and the sizes that it tells.
 #include "embed_library.h"
+#include "tests/paths.h"
 
 #include <sstream>
 
-namespace deepgen {
+namespace deepgen::embed_header_test {
 namespace {
 
 /// Every form of function and operand that a header can have.
@@ -76,9 +77,8 @@ protected:
     int count = 0;
     for (const char* dialect : dialects) {
       if (!knows(compiler, file == "use.c" ? "c" : "c++", dialect)) continue;
-      const std::string command = compiler + flags + " -std=" + dialect +
-                                  " -I" DEEPGEN_SOURCE_DIR "/runtime/include -O1 -c -o /dev/null " + folder_ +
-                                  "/" + file;
+      const std::string command = compiler + flags + " -std=" + dialect + " -I" + std::string(paths::source) +
+                                  "/runtime/include -O1 -c -o /dev/null " + folder_ + "/" + file;
       EXPECT_EQ(std::system(command.c_str()), 0) << command;
       ++count;
     }
@@ -195,4 +195,4 @@ TEST_F(EmbedTest, HugeOperandsHaveNoBytes) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::embed_header_test

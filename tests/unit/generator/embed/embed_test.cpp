@@ -1,10 +1,11 @@
 #include "embed_library.h"
 
 #include "generator/lock/lock.h"
+#include "tests/paths.h"
 
 #include <sstream>
 
-namespace deepgen {
+namespace deepgen::embed_test {
 namespace {
 
 TEST_F(EmbedTest, CompilesAsCxx17AndC99) {
@@ -80,7 +81,7 @@ TEST_F(EmbedTest, EntrySymbolsHoldTheKernelsBytes) {
       "  return f->kernels[0].args[3] == DEEPGEN_ARG_STRIDE_A && f->kernels[0].args[7] == DEEPGEN_ARG_B1 ? 0 "
       ": 5;\n"
       "}\n");
-  const std::string build = "c++ -std=c++17 -I" DEEPGEN_SOURCE_DIR "/runtime/include " + folder_ +
+  const std::string build = "c++ -std=c++17 -I" + std::string(paths::source) + "/runtime/include " + folder_ +
                             "/stub.cpp " + folder_ + "/my-kernels.cpp -o " + folder_ + "/stub";
   for (const char* flags : {"", " -O2 -flto -fno-plt"}) {
     ASSERT_EQ(std::system((build + flags).c_str()), 0);
@@ -94,7 +95,7 @@ TEST_F(EmbedTest, IsDeterministicAndHoldsNoPaths) {
   EXPECT_EQ(embed_header(library()), header);
   EXPECT_EQ(embed_source(library()), source);
   for (const std::string& text : {header, source})
-    for (const char* part : {"/tmp", "/home", "/usr", DEEPGEN_SOURCE_DIR})
+    for (const char* part : {"/tmp", "/home", "/usr", paths::source})
       EXPECT_EQ(text.find(part), std::string::npos) << part;
 }
 
@@ -188,8 +189,9 @@ TEST_F(EmbedTest, CallsArriveAtALandingPad) {
                    "  }\n"
                    "  return 0;\n"
                    "}\n");
-  ASSERT_EQ(std::system(("c++ -std=c++17 -fcf-protection=full -I" DEEPGEN_SOURCE_DIR "/runtime/include " +
-                         folder_ + "/calls.cpp " + folder_ + "/my-kernels.cpp -o " + folder_ + "/calls")
+  ASSERT_EQ(std::system(("c++ -std=c++17 -fcf-protection=full -I" + std::string(paths::source) +
+                         "/runtime/include " + folder_ + "/calls.cpp " + folder_ + "/my-kernels.cpp -o " +
+                         folder_ + "/calls")
                             .c_str()),
             0);
   EXPECT_EQ(WEXITSTATUS(std::system((folder_ + "/calls").c_str())), 0);
@@ -297,8 +299,8 @@ TEST_F(EmbedGpuTest, TablesHoldTheCode) {
       "return 6;\n"
       "  return *f->devices || first.args[1] != DEEPGEN_ARG_MAP_B ? 7 : 0;\n"
       "}\n");
-  ASSERT_EQ(std::system(("c++ -std=c++17 -I" DEEPGEN_SOURCE_DIR "/runtime/include " + folder_ + "/stub.cpp " +
-                         folder_ + "/my-kernels.cpp -o " + folder_ + "/stub")
+  ASSERT_EQ(std::system(("c++ -std=c++17 -I" + std::string(paths::source) + "/runtime/include " + folder_ +
+                         "/stub.cpp " + folder_ + "/my-kernels.cpp -o " + folder_ + "/stub")
                             .c_str()),
             0);
   EXPECT_EQ(WEXITSTATUS(std::system((folder_ + "/stub").c_str())), 0);
@@ -367,7 +369,7 @@ TEST_F(EmbedGpuTest, EveryArchNeedsAKernelForAllOperands) {
 
 /// CMake refuses bad names before anything is built; who calls the tool directly gets the same answer.
 TEST_F(EmbedTest, ReservedWordsAreThoseOfTheBuild) {
-  const std::string cmake = read_file(DEEPGEN_SOURCE_DIR "/cmake/DeepGenWords.cmake");
+  const std::string cmake = read_file(paths::in_source("cmake/DeepGenWords.cmake"));
   const size_t begin = cmake.find("set(reserved"), end = cmake.find(')', begin);
   ASSERT_NE(begin, std::string::npos);
   std::istringstream words(cmake.substr(begin + 12, end - begin - 12));
@@ -423,4 +425,4 @@ TEST_F(EmbedTest, BadLibrariesAreExplained) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::embed_test

@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-namespace deepgen {
+namespace deepgen::attention_calls_test {
 namespace {
 
 std::string key_of(const std::string& types, const std::string& calls, const std::string& options = "none") {
@@ -230,4 +230,4 @@ TEST(AttentionProblemFile, HasTheWeightsOfTheCallsOfItsKey) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::attention_calls_test

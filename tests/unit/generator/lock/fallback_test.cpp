@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::fallback_test {
 namespace {
 
 const std::string kHash(64, '5');
@@ -282,4 +282,4 @@ TEST_F(FallbackEmbed, OfAGpuWithWhatTheLibraryFuses) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::fallback_test

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <set>
 
-namespace deepgen {
+namespace deepgen::invariance_test {
 namespace {
 
 std::string key_of(const std::string& sizes, const std::string& types, bool invariant = true) {
@@ -178,4 +178,4 @@ TEST_F(InvariantLock, AVendorsLibraryIsNoFallback) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::invariance_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::lock_merge_test {
 namespace {
 
 class LockMergeTest : public testing::Test {
@@ -178,4 +178,4 @@ TEST_F(LockMergeTest, AStaleEntryGivesWay) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::lock_merge_test

@@ -17,7 +17,7 @@
 #include <thread>
 #include <unistd.h>
 
-namespace deepgen {
+namespace deepgen::lock_test {
 namespace {
 
 const std::string kHash(64, '5');
@@ -494,4 +494,4 @@ TEST_F(LockEntryTest, MergeRemovesUnstableFinalsAndFails) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::lock_test

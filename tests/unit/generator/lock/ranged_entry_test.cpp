@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::ranged_entry_test {
 namespace {
 
 constexpr const char* kKey =
@@ -249,4 +249,4 @@ TEST(ProblemFilePoints, AreReadAndChecked) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::ranged_entry_test

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::regime_evidence_test {
 namespace {
 
 std::string digits_of(int64_t mr) { return std::string(64, char('0' + mr)); }
@@ -97,4 +97,4 @@ TEST(RegimeEvidence, EntriesOfTwoRegimesAreNotCompared) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::regime_evidence_test

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::select_test {
 namespace {
 
 Record arm(const std::string& origin, const Choice& choice, double ratio, double half_width) {
@@ -346,4 +346,4 @@ TEST_F(SelectTest, EntriesOfKernelsThatNeedExtensionsAreGoodWhenTheyAreRead) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::select_test

@@ -7,7 +7,7 @@
 #include "base/text/sha256.h"
 #include "tests/unit/generator/embed/embed_library.h"
 
-namespace deepgen {
+namespace deepgen::vendored_test {
 namespace {
 
 class VendoredTest : public EmbedGpuTest {
@@ -216,4 +216,4 @@ TEST_F(VendoredTest, ALockWithoutThemIsWrittenAsBefore) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::vendored_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen::tensors {
+namespace deepgen::tensors::mlir_absent_test {
 namespace {
 
 template <typename Call>
@@ -26,4 +26,4 @@ TEST(MlirAbsent, EachFunctionOfTheReaderSaysWhatIsMissing) {
 }
 
 } // namespace
-} // namespace deepgen::tensors
+} // namespace deepgen::tensors::mlir_absent_test

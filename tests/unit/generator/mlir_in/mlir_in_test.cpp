@@ -3,14 +3,15 @@
 
 #include "base/files/files.h"
 #include "base/text/error.h"
+#include "tests/paths.h"
 #include "workload/mlir/memref_source.h"
 
 #include <gtest/gtest.h>
 
-namespace deepgen::tensors {
+namespace deepgen::tensors::mlir_in_test {
 namespace {
 
-const std::string kFolder = DEEPGEN_SOURCE_DIR "/tests/mlir/";
+const std::string kFolder = paths::in_source("tests/mlir/");
 
 Analysis analysed(const std::string& text, bool leave = false) {
   return analyse_module(text, "x.mlir", leave);
@@ -280,4 +281,4 @@ TEST(MlirIn, MemrefSource) {
 }
 
 } // namespace
-} // namespace deepgen::tensors
+} // namespace deepgen::tensors::mlir_in_test

@@ -5,6 +5,7 @@
 #include "templates/core/sizes.h"
 #include "templates/core/template.h"
 #include "templates/nvidia/hopper_ws/hopper_ws.h"
+#include "tests/paths.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +17,7 @@
 #include <sstream>
 #include <vector>
 
-namespace deepgen {
+namespace deepgen::model_test {
 namespace {
 
 struct Timed {
@@ -49,7 +50,7 @@ struct LeftOut {
 using TimedByProblem = std::map<std::string, std::vector<Timed>>;
 
 Device device_of(const std::string& name) {
-  std::istringstream lines(read_file(DEEPGEN_SOURCE_DIR "/benchmarks/gpu/model/" + name));
+  std::istringstream lines(read_file(paths::in_source("benchmarks/gpu/model/" + name)));
   std::string line;
   std::getline(lines, line);
   return Device::from_json(Json::parse(line).at("device"));
@@ -57,7 +58,7 @@ Device device_of(const std::string& name) {
 
 /// `of`: a template; empty: all.
 TimedByProblem read_timed(const std::string& name, const std::string& of = "") {
-  std::istringstream lines(read_file(DEEPGEN_SOURCE_DIR "/benchmarks/gpu/model/" + name));
+  std::istringstream lines(read_file(paths::in_source("benchmarks/gpu/model/" + name)));
   std::string line;
   std::getline(lines, line); // the device's
   const Device device = device_of(name);
@@ -223,7 +224,7 @@ TEST(ModelTest, EstimatesRankRowsThatWereMeasured) {
 /// What searches of the suite's rows timed, a set for each search.
 TimedByProblem read_searches(const std::vector<const char*>& tunings, const std::vector<const char*>& rows,
                              const Device& device = device_of("h200_waves.jsonl")) {
-  const std::string results = DEEPGEN_SOURCE_DIR "/benchmarks/gpu/results/";
+  const std::string results = paths::in_source("benchmarks/gpu/results/");
   const Template& source = find_template("hopper_ws");
   TimedByProblem all;
   LeftOut left_out;
@@ -274,7 +275,7 @@ TEST(ModelTest, EstimatesRankTwoReadersThatSearchesTimed) {
 
 /// Large products on an H100, of which narrow tiles are slower than on an H200.
 TEST(ModelTest, EstimatesRankWhatAnH100Timed) {
-  const std::string results = DEEPGEN_SOURCE_DIR "/benchmarks/gpu/results/";
+  const std::string results = paths::in_source("benchmarks/gpu/results/");
   const Device h100 = Device::from_json(Json::parse(read_file(results + "h100_attention/device.json")));
   const TimedByProblem all =
       read_searches({"h100_balanced"},
@@ -317,7 +318,7 @@ TEST(ModelTest, EachTemplatesEstimatesRankItsOwnConfigs) {
 
 /// Of recorded spaces, where configs are no choice of the estimate; that of f32 has the only ones of `simt`.
 TEST(ModelTest, EstimatesRankRecordedSpaces) {
-  const std::filesystem::path folder = DEEPGEN_SOURCE_DIR "/benchmarks/search";
+  const std::filesystem::path folder = paths::in_source("benchmarks/search");
   TimedByProblem all;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (!entry.path().filename().string().starts_with("sm_90a")) continue;
@@ -347,4 +348,4 @@ TEST(ModelTest, EstimatesRankRecordedSpaces) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::model_test

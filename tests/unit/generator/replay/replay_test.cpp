@@ -3,6 +3,7 @@
 #include "base/files/files.h"
 #include "base/text/error.h"
 #include "generator/replay/sweep.h"
+#include "tests/paths.h"
 #include "tests/unit/generator/fake_template.h"
 #include "tests/unit/sanitized.h"
 
@@ -14,7 +15,7 @@
 #include <set>
 #include <sstream>
 
-namespace deepgen {
+namespace deepgen::replay_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -204,7 +205,7 @@ TEST(ReplayTest, SummaryIsOfAllSeeds) {
 
 /// A budget's rounds, from the CMake code that searches have them from.
 std::vector<size_t> slots_of(const std::string& budget) {
-  const std::string text = read_file(DEEPGEN_SOURCE_DIR "/cmake/DeepGenSearch.cmake");
+  const std::string text = read_file(paths::in_source("cmake/DeepGenSearch.cmake"));
   const std::string branch = budget == "default" ? "  else()\n" : "budget STREQUAL \"" + budget + "\")\n";
   const std::string set = "set(${slots} ";
   const size_t at = text.find(set, text.find(branch, text.find("function(_deepgen_budget "))) + set.size();
@@ -228,7 +229,7 @@ protected:
     return 1 / (1 + last->median);
   }
 
-  const Replay replay{RecordedSpace::read(DEEPGEN_SOURCE_DIR "/benchmarks/search/" + GetParam())};
+  const Replay replay{RecordedSpace::read(paths::in_source("benchmarks/search/" + GetParam()))};
 };
 
 TEST_P(RecordedTest, AutoReachesItsBar) {
@@ -293,7 +294,7 @@ TEST_P(RecordedTest, AnEarlyEndLosesNothingThatCounts) {
 
 std::vector<std::string> recorded_files() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(std::string(DEEPGEN_SOURCE_DIR) + "/benchmarks/search"))
+  for (const auto& entry : fs::directory_iterator(paths::in_source("benchmarks/search")))
     if (entry.path().extension() == ".zst") names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
@@ -309,4 +310,4 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
 INSTANTIATE_TEST_SUITE_P(Spaces, RecordedTest, testing::ValuesIn(recorded_files()), test_name);
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::replay_test

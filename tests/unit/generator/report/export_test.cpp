@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::export_test {
 namespace {
 
 /// What a schema asks for: the name of a type; an object's members, `?` behind those that may be absent, and
@@ -142,4 +142,4 @@ TEST(Schemas, T4) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::export_test

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <sstream>
 
-namespace deepgen {
+namespace deepgen::report_test {
 namespace {
 
 Gemm problem(int64_t m) {
@@ -361,4 +361,4 @@ TEST(Export, T1ListsTheLegalConfigs) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::report_test

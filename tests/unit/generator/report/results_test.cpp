@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::results_test {
 namespace {
 
 /// A problem whose winner takes `seconds` and is `uplift` times as fast as the vendor, within 1 %.
@@ -162,4 +162,4 @@ TEST_F(ResultsTest, WhatWasLockedEarlierCountsByItsEvidence) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::results_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-namespace deepgen {
+namespace deepgen::flat_top_test {
 namespace {
 
 /// A round of candidates whose minimum is smooth over so many parameters: ratios `least` and more.
@@ -53,4 +53,4 @@ TEST(FlatTop, FewCandidatesSayNothing) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::flat_top_test

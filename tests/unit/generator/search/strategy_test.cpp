@@ -4,6 +4,7 @@
 #include "base/files/files.h"
 #include "base/text/error.h"
 #include "generator/search/regression.h"
+#include "tests/paths.h"
 #include "tests/unit/generator/fake_template.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 #include <set>
 #include <sstream>
 
-namespace deepgen {
+namespace deepgen::strategy_test {
 namespace {
 
 using Truth = std::function<double(const Choice&)>; ///< a ratio; 0: it crashes
@@ -200,7 +201,7 @@ SearchInput of_hopper() {
   in.problem = Gemm::parse(
       "gemm m=16 n=6144 k=4096 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2");
   in.arch = "sm_90a", in.slots = 40, in.options.strategy = "auto";
-  std::istringstream lines(read_file(DEEPGEN_SOURCE_DIR "/benchmarks/gpu/model/h200.jsonl"));
+  std::istringstream lines(read_file(paths::in_source("benchmarks/gpu/model/h200.jsonl")));
   std::string line;
   std::getline(lines, line);
   in.device = Device::from_json(Json::parse(line).at("device"));
@@ -392,4 +393,4 @@ TEST(RegressionTest, TreesOfOneRowOrOfEqualLabelsAreConstant) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::strategy_test

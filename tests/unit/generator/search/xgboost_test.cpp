@@ -2,10 +2,11 @@
 #include "base/text/error.h"
 #include "generator/replay/replay.h"
 #include "generator/search/regression.h"
+#include "tests/paths.h"
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::xgboost_test {
 namespace {
 
 TEST(Xgboost, LearnsAnInteractionAndIsDeterministic) {
@@ -28,7 +29,7 @@ TEST(Xgboost, LearnsAnInteractionAndIsDeterministic) {
 
 /// Half of the searches, over eight seeds.
 TEST(Xgboost, FindsMoreThanChanceDoes) {
-  const Replay replay(RecordedSpace::read(DEEPGEN_SOURCE_DIR "/benchmarks/search/sm_90a_f32_1024.space.zst"));
+  const Replay replay(RecordedSpace::read(paths::in_source("benchmarks/search/sm_90a_f32_1024.space.zst")));
   const auto regret = [&](const char* strategy) {
     ReplayOptions o;
     o.search.strategy = strategy, o.search.trials = 64;
@@ -41,4 +42,4 @@ TEST(Xgboost, FindsMoreThanChanceDoes) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::xgboost_test

@@ -13,7 +13,7 @@
 #include <functional>
 #include <random>
 
-namespace deepgen {
+namespace deepgen::attention_window_test {
 namespace {
 
 constexpr const char* kCall = "at_batch=1 at_queries=1024 at_keys=4096";
@@ -284,4 +284,4 @@ TEST(AttentionWindow, SpacesHoldEachLegalConfig) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::attention_window_test

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace deepgen {
+namespace deepgen::cheapest_test {
 namespace {
 
 Gemm problem(const std::string& sizes, const std::string& rest = "epilogue=none",
@@ -123,4 +123,4 @@ TEST(Fallbacks, OfLesserLevelsAlone) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::cheapest_test

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace deepgen {
+namespace deepgen::ranged_default_test {
 namespace {
 
 std::string layer(const std::string& sizes) {
@@ -255,4 +255,4 @@ TEST(RangedSearch, TheBestOfARoundIsTriedWithTheOtherOverlap) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::ranged_default_test

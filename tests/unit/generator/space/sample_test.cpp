@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-namespace deepgen {
+namespace deepgen::sample_test {
 namespace {
 
 SampleSpec spec_of(uint64_t seed) {
@@ -69,4 +69,4 @@ TEST(Sample, ACountIsReachedWithBoundedWorkAndLargeSizes) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::sample_test

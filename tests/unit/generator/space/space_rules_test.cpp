@@ -11,7 +11,7 @@
 #include <random>
 #include <set>
 
-namespace deepgen {
+namespace deepgen::space_rules_test {
 namespace {
 
 class SpaceRulesTest : public testing::Test {
@@ -279,4 +279,4 @@ TEST(WorkspaceRule, KernelsThatAskForMoreAreNotInTheSpace) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::space_rules_test

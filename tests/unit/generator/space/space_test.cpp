@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::space_test {
 namespace {
 
 class SpaceTest : public testing::Test {
@@ -101,4 +101,4 @@ TEST_F(SpaceTest, UnservedProblemListsTheReasons) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::space_test

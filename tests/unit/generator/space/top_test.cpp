@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::top_test {
 namespace {
 
 Record record(const std::string& stage, const Choice& choice, double ratio,
@@ -70,4 +70,4 @@ TEST(CandidateCommands, AreALineEachForAShell) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::top_test

@@ -18,7 +18,7 @@
 
 extern "C" int lossy_contexts();
 
-namespace deepgen {
+namespace deepgen::gpu_series_test {
 namespace {
 
 Gemm rows_to(int64_t most) {
@@ -241,4 +241,4 @@ TEST_F(GpuRound, ALostDeviceTakesOneCandidate) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::gpu_series_test

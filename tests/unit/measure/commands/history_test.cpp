@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <sstream>
 
-namespace deepgen {
+namespace deepgen::history_test {
 namespace {
 
 class HistoryTest : public testing::Test {
@@ -260,4 +260,4 @@ TEST_F(HistoryTest, WithoutACacheNothingIsKnown) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::history_test

@@ -13,7 +13,7 @@
 #include <limits>
 #include <map>
 
-namespace deepgen {
+namespace deepgen::ranged_race_test {
 namespace {
 
 using Work = std::function<int(const std::string& kernel, const Sizes&)>;
@@ -270,4 +270,4 @@ TEST(RangedFinal, DoubtfulSizesAreMeasured) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::ranged_race_test

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::search_time_test {
 namespace {
 
 struct Logs : testing::Test {
@@ -168,4 +168,4 @@ TEST(RaceEnd, LeavesWhatWasSampled) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::search_time_test

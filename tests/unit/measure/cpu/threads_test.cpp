@@ -15,7 +15,7 @@
 extern "C" const char* __lsan_default_suppressions() { return "leak:libdnnl\n"; }
 #endif
 
-namespace deepgen {
+namespace deepgen::threads_test {
 namespace {
 
 using namespace test_kernels;
@@ -160,4 +160,4 @@ TEST(Threads, ACallWithLittleWorkHasTheVendorOfOne) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::threads_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::verify_epilogue_test {
 namespace {
 
 using test_kernels::as_float;
@@ -193,4 +193,4 @@ TEST(Inputs, ClampBoundsFollowTheData) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::verify_epilogue_test

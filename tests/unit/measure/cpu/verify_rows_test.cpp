@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-namespace deepgen {
+namespace deepgen::verify_rows_test {
 namespace {
 
 using test_kernels::Entry;
@@ -231,4 +231,4 @@ TEST(StoredValues, RoundToNearestEven) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::verify_rows_test

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace deepgen {
+namespace deepgen::verify_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -411,4 +411,4 @@ TEST_F(Commands, BadInputIsAnErrorThatNamesTheFile) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::verify_test

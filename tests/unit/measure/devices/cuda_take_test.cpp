@@ -7,6 +7,7 @@
 #include "base/search/record.h"
 #include "base/text/error.h"
 #include "measure/devices/cuda_take.h"
+#include "tests/paths.h"
 #include "tests/unit/environment.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@
 #include <thread>
 #include <unistd.h>
 
-namespace deepgen::cuda {
+namespace deepgen::cuda::cuda_take_test {
 namespace {
 
 Device device(const std::string& name, const std::string& uuid) {
@@ -161,7 +162,7 @@ protected:
   void SetUp() override {
     folder_ = testing::TempDir() + "take_" + std::to_string(getpid());
     std::filesystem::create_directories(folder_);
-    setenv("LD_LIBRARY_PATH", FAKE_DRIVER_FOLDER, 1);
+    setenv("LD_LIBRARY_PATH", paths::fake_driver_folder, 1);
     setenv("FAKE_CUDA_MACHINE", std::to_string(getpid()).c_str(), 1); // other processes run these tests, too
     setenv("FAKE_CUDA_DEVICES", "9.0 H100;8.0 A100;9.0 H100", 1);
     measure({"devices", "--arch", "sm_90a", "-o", folder_ + "/device.json"});
@@ -186,7 +187,7 @@ protected:
   static pid_t start(std::vector<std::string> words) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
-    words.insert(words.begin(), DEEPGEN_MEASURE);
+    words.insert(words.begin(), paths::measure);
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -275,4 +276,4 @@ TEST_F(TakeCommand, WhichOfThemWasFoundFirstIsNoReasonToMeasureAgain) {
 }
 
 } // namespace
-} // namespace deepgen::cuda
+} // namespace deepgen::cuda::cuda_take_test

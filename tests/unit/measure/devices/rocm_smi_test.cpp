@@ -6,11 +6,12 @@
 #include "measure/devices/rocm_smi.h"
 #include "measure/gpu/cuda_bench.h"
 #include "runtime/amd/hip_driver.h"
+#include "tests/paths.h"
 #include "tests/unit/environment.h"
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::rocm_smi_test {
 namespace {
 
 constexpr const char *kFirst = "GPU-fa4e000000000000", *kSecond = "GPU-fa4e000000000001";
@@ -29,7 +30,7 @@ std::optional<RocmSmi> open(const std::string& uuid) {
 class RocmSmiTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    setenv("DEEPGEN_HIP_DRIVER", FAKE_HIP, 1);
+    setenv("DEEPGEN_HIP_DRIVER", paths::fake_hip, 1);
     fake_hip::reset({hip_tests::mi300x(), hip_tests::radeon()});
   }
   void TearDown() override { cuda::use(cuda::Platform::cuda); }
@@ -99,4 +100,4 @@ TEST_F(RocmSmiTest, RecordsSayWhatTheLibraryTells) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::rocm_smi_test

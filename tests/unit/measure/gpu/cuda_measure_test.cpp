@@ -11,6 +11,7 @@
 #include "measure/gpu/toolbox/host_kernels.h"
 #include "measure/race/finals.h"
 #include "measure/vendor/gpu/cuda_vendor.h"
+#include "tests/paths.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace deepgen::cuda {
+namespace deepgen::cuda::cuda_measure_test {
 namespace {
 
 Gemm problem(Type input, Type output, int64_t m, int64_t n, int64_t k) {
@@ -441,12 +442,11 @@ TEST(CudaBench, OneLockForAllUsersOfTheHost) {
 
 /// The device's code numbers types by itself.
 TEST(CudaKernels, NumbersTypesAsTheHost) {
-  const std::string source =
-      read_file(std::string(DEEPGEN_SOURCE_DIR) + "/measure/gpu/toolbox/cuda_kernels.cu");
+  const std::string source = read_file(paths::in_source("measure/gpu/toolbox/cuda_kernels.cu"));
   std::string types = "enum Type { ";
   for (int i = 0; i <= int(Type::i32); ++i) types += (i ? ", " : "") + to_string(Type(i));
   EXPECT_NE(source.find(types + " };"), std::string::npos);
 }
 
 } // namespace
-} // namespace deepgen::cuda
+} // namespace deepgen::cuda::cuda_measure_test

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-namespace deepgen::cuda {
+namespace deepgen::cuda::cuda_tolerance_test {
 namespace {
 
 Gemm product(Type input, Type output, int64_t k) {
@@ -102,4 +102,4 @@ TEST(CudaTolerance, HasRoomForWhatGfx90aFlushes) {
 }
 
 } // namespace
-} // namespace deepgen::cuda
+} // namespace deepgen::cuda::cuda_tolerance_test

@@ -15,6 +15,7 @@
 #include "measure/gpu/cuda_bench.h"
 #include "measure/gpu/cuda_verify_all.h"
 #include "measure/gpu/toolbox/host_kernels.h"
+#include "tests/paths.h"
 #include "tests/unit/environment.h"
 #include "tests/unit/short_host.h"
 
@@ -25,7 +26,7 @@
 #include <filesystem>
 #include <unistd.h>
 
-namespace deepgen::cuda {
+namespace deepgen::cuda::hip_measure_test {
 namespace {
 
 namespace tests = deepgen::hip_tests;
@@ -88,7 +89,7 @@ KernelFile file_of(const std::string& entry) {
 class HipMeasure : public ::testing::Test {
 protected:
   void SetUp() override {
-    setenv("DEEPGEN_HIP_DRIVER", FAKE_HIP, 1);
+    setenv("DEEPGEN_HIP_DRIVER", paths::fake_hip, 1);
     fake_hip::reset({tests::mi300x(), tests::radeon()});
     fake_hip::state().hook = multiply;
     fault = none;
@@ -313,7 +314,7 @@ TEST(HostKernels, SmallFloats) {
 
 /// HIP's library is looked for by the runtime too, which must not remember that it was not to be had.
 [[noreturn]] void load_on_a_short_host() {
-  const deepgen::tests::LibraryCopy copy(FAKE_HIP, true);
+  const deepgen::tests::LibraryCopy copy(paths::fake_hip, true);
   setenv("DEEPGEN_HIP_DRIVER", copy.path(), 1);
   use(Platform::hip);
   bool hosts_fault = false;
@@ -338,4 +339,4 @@ TEST(HipMeasureDeathTest, WhatTheHostCannotLoadNowIsTriedAgain) {
 }
 
 } // namespace
-} // namespace deepgen::cuda
+} // namespace deepgen::cuda::hip_measure_test

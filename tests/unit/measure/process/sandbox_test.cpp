@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-namespace deepgen {
+namespace deepgen::sandbox_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -265,4 +265,4 @@ TEST(Sandbox, EndsWhatComputesForTooLong) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::sandbox_test

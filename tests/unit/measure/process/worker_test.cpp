@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <vector>
 
-namespace deepgen {
+namespace deepgen::worker_test {
 namespace {
 
 TEST(Worker, DeliversMessagesAndEnds) {
@@ -137,4 +137,4 @@ TEST(Worker, TimeInWhichBothWereStoppedDoesNotCount) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::worker_test

@@ -11,7 +11,7 @@
 #include <numeric>
 #include <random>
 
-namespace deepgen {
+namespace deepgen::contest_test {
 namespace {
 
 /// What a worker's samples come from. Each race begins with a fresh one, as it forks.
@@ -357,4 +357,4 @@ TEST(Verdict, WhereAnIntervalLies) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::contest_test

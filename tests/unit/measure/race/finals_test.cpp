@@ -11,7 +11,7 @@
 #include <memory>
 #include <random>
 
-namespace deepgen {
+namespace deepgen::finals_test {
 namespace {
 
 struct Machine {
@@ -142,4 +142,4 @@ TEST(Finals, RatiosOfWhatLeftCompareWithThoseOfWhatStayed) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::finals_test

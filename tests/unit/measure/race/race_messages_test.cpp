@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace deepgen {
+namespace deepgen::race_messages_test {
 namespace {
 
 constexpr size_t kArms = 4;
@@ -136,4 +136,4 @@ TEST(RaceMessages, AnArmThatWritesWhatIsNoneIsOutOfTheRace) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::race_messages_test

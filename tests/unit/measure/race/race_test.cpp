@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace deepgen {
+namespace deepgen::race_test {
 namespace {
 
 ArmResult samples(const std::vector<double>& seconds, const std::vector<int>& dirty = {}) {
@@ -312,4 +312,4 @@ TEST(Race, TheRoundsAfterTheCutsHaveSecondsOfTheirOwn) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::race_test

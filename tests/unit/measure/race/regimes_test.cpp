@@ -12,7 +12,7 @@
 #include <random>
 #include <stdexcept>
 
-namespace deepgen {
+namespace deepgen::regimes_test {
 namespace {
 
 /// Of a call in each regime; what is thrown in place of it.
@@ -277,4 +277,4 @@ TEST(Regimes, OfEachGroupTheBestAreTimedInBursts) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::regimes_test

@@ -18,7 +18,7 @@
 #include <thread>
 #include <unistd.h>
 
-namespace deepgen {
+namespace deepgen::series_test {
 namespace {
 
 constexpr int kMost = 4096;
@@ -448,4 +448,4 @@ TEST_F(Serial, StartsAreCounted) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::series_test

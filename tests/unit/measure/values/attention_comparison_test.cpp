@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <utility>
 
-namespace deepgen {
+namespace deepgen::attention_comparison_test {
 namespace {
 
 constexpr int64_t kQueries = 300, kHeads = 4, kDimension = 8, kBatch = 2;
@@ -369,4 +369,4 @@ TEST(StoredValues, TheFirstElementBeyondIsFound) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::attention_comparison_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace deepgen {
+namespace deepgen::group_rows_test {
 namespace {
 
 const Gemm kProblem = Gemm::parse(
@@ -31,4 +31,4 @@ TEST(GroupRows, SkewedGroupsHaveAsManyTilesAsTheTablesThatAreTimed) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::group_rows_test

@@ -16,7 +16,7 @@
 #include <cstring>
 #include <random>
 
-namespace deepgen {
+namespace deepgen::measure_test {
 namespace {
 
 // --- reference
@@ -304,4 +304,4 @@ TEST(Devices, DescribesTheCpu) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::measure_test

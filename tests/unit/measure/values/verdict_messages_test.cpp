@@ -9,7 +9,7 @@
 
 #include <limits>
 
-namespace deepgen {
+namespace deepgen::verdict_messages_test {
 namespace {
 
 Json sent(const Json& json) { return parse_json(dump_json(json), "a test"); }
@@ -91,4 +91,4 @@ TEST(SurroundingsMessages, AreReadAsTheyWereWritten) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::verdict_messages_test

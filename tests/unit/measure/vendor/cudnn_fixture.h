@@ -6,6 +6,7 @@
 #include "fake_cudnn.h"
 #include "measure/devices/cuda_devices.h"
 #include "measure/vendor/gpu/cudnn_attention.h"
+#include "tests/paths.h"
 
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -24,8 +25,8 @@ inline Attention cudnn_problem(Type type = Type::bf16, AttentionMask mask = Atte
 class Cudnn : public ::testing::Test {
 public:
   void SetUp() override {
-    setenv("DEEPGEN_HIP_DRIVER", FAKE_HIP, 1);
-    setenv("DEEPGEN_CUDNN", FAKE_CUDNN, 1);
+    setenv("DEEPGEN_HIP_DRIVER", paths::fake_hip, 1);
+    setenv("DEEPGEN_CUDNN", paths::fake_cudnn, 1);
     fake_hip::Device device = hip_tests::mi300x();
     device.memory = 200000; // for few sets of operands
     fake_hip::reset({device});
@@ -34,7 +35,7 @@ public:
   }
   void TearDown() override {
     use(Platform::cuda);
-    setenv("DEEPGEN_CUDNN", FAKE_CUDNN, 1);
+    setenv("DEEPGEN_CUDNN", paths::fake_cudnn, 1);
   }
 
   static Device device() { return devices(Platform::hip).at(0); }

@@ -6,7 +6,7 @@
 #include "measure/values/attention/attention_truth.h"
 #include "measure/values/stored_values.h"
 
-namespace deepgen::cuda {
+namespace deepgen::cuda::cudnn_fp8_test {
 namespace {
 
 using enum Type;
@@ -179,4 +179,4 @@ TEST_F(Cudnn, TheFakeIsStrictWithE4m3) {
 }
 
 } // namespace
-} // namespace deepgen::cuda
+} // namespace deepgen::cuda::cudnn_fp8_test

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace deepgen::cuda {
+namespace deepgen::cuda::cudnn_pages_test {
 namespace {
 
 using enum Type;
@@ -203,4 +203,4 @@ TEST_F(Cudnn, TheFakeIsStrictWithPages) {
 }
 
 } // namespace
-} // namespace deepgen::cuda
+} // namespace deepgen::cuda::cudnn_pages_test

@@ -7,11 +7,12 @@
 #include "measure/commands/vendor_facts.h"
 #include "measure/values/attention/attention_truth.h"
 #include "measure/vendor/gpu/vendor_product.h"
+#include "tests/paths.h"
 
 #include <limits>
 #include <set>
 
-namespace deepgen::cuda {
+namespace deepgen::cuda::cudnn_test {
 namespace {
 
 using enum Type;
@@ -287,15 +288,15 @@ TEST_F(Cudnn, IsNotAskedForWhatItIsNotKnownToTake) {
 TEST_F(Cudnn, IsFoundByItsPathAndInVersionsThatAreKnown) {
   EXPECT_EQ(CudnnLibrary::open().version, "cudnn 9.10.2");
   EXPECT_EQ(CudnnLibrary::open().why_not, "");
-  EXPECT_EQ(cudnn_text(), FAKE_CUDNN ", cudnn 9.10.2");
+  EXPECT_EQ(cudnn_text(), paths::fake_cudnn + std::string(", cudnn 9.10.2"));
   state().version = 8907;
   EXPECT_EQ(CudnnLibrary::open().why_not, "cudnn 8.9.7 is too old: 9.0 or later");
-  EXPECT_EQ(cudnn_text(), FAKE_CUDNN ", cudnn 8.9.7 is too old: 9.0 or later");
+  EXPECT_EQ(cudnn_text(), paths::fake_cudnn + std::string(", cudnn 8.9.7 is too old: 9.0 or later"));
   state().version = 100100;
   EXPECT_EQ(CudnnLibrary::open().why_not, "cudnn 10.1.0 may have another interface: 9 is known here");
   setenv("DEEPGEN_CUDNN", "/none/libcudnn.so.9", 1);
   EXPECT_EQ(CudnnLibrary::open().why_not, "no cuDNN here: DEEPGEN_CUDNN names /none/libcudnn.so.9");
-  setenv("DEEPGEN_CUDNN", FAKE_HIP, 1);
+  setenv("DEEPGEN_CUDNN", paths::fake_hip, 1);
   EXPECT_EQ(CudnnLibrary::open().why_not,
             "the library that DEEPGEN_CUDNN names, or libcudnn.so.9, has no cudnnGetVersion");
 }
@@ -375,4 +376,4 @@ TEST_F(Cudnn, TheFakeRefuses) {
 }
 
 } // namespace
-} // namespace deepgen::cuda
+} // namespace deepgen::cuda::cudnn_test

@@ -7,6 +7,7 @@
 #include "measure/values/groups.h"
 #include "measure/vendor/gpu/cuda_vendor.h"
 #include "measure/vendor/gpu/vendor_product.h"
+#include "tests/paths.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ extern "C" const char* __lsan_default_suppressions() {
   return "leak:deepgen::cuda::Bench::open\nleak:RocblasProduct\n";
 }
 
-namespace deepgen::cuda {
+namespace deepgen::cuda::hip_vendor_test {
 namespace {
 
 namespace tests = deepgen::hip_tests;
@@ -37,7 +38,7 @@ Gemm problem(Type a, Type d, Layout layout, const std::vector<EpilogueOp>& epilo
 class HipVendor : public ::testing::Test {
 protected:
   void SetUp() override {
-    setenv("DEEPGEN_HIP_DRIVER", FAKE_HIP, 1);
+    setenv("DEEPGEN_HIP_DRIVER", paths::fake_hip, 1);
     attach(tests::mi300x());
     use(Platform::hip);
   }
@@ -230,4 +231,4 @@ TEST_F(HipVendor, IsTimed) {
 }
 
 } // namespace
-} // namespace deepgen::cuda
+} // namespace deepgen::cuda::hip_vendor_test

@@ -11,7 +11,7 @@
 extern "C" const char* __lsan_default_suppressions() { return "leak:libdnnl\n"; }
 #endif
 
-namespace deepgen {
+namespace deepgen::onednn_test {
 namespace {
 
 TEST(OneDnnBaseline, ComputesTheProblem) {
@@ -55,4 +55,4 @@ TEST(OneDnnBaseline, DoesNotServeGatesNorPrelu) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::onednn_test

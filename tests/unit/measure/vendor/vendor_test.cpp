@@ -13,7 +13,7 @@
 #include <cmath>
 #include <limits>
 
-namespace deepgen {
+namespace deepgen::vendor_test {
 namespace {
 
 TEST(VendorBaseline, ComputesTheProblem) {
@@ -180,4 +180,4 @@ TEST(VendorFacts, OfTheCpu) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::vendor_test

@@ -1,6 +1,7 @@
 // hipBLASLt in place of a kernel: a library that multiplies on the host, so that the numbers tell what it was
 // asked for; when the kernel runs all the same, and what is said of that.
 #include "hip_devices.h"
+#include "tests/paths.h"
 #include "tests/unit/runtime/vendor_call_function.h"
 
 #include <cmath>
@@ -68,7 +69,7 @@ protected:
   static constexpr size_t m = 64, n = 128, k = 32, batch = 2;
 
   void SetUp() override {
-    setenv("DEEPGEN_HIP_DRIVER", FAKE_HIP, 1);
+    setenv("DEEPGEN_HIP_DRIVER", deepgen::paths::fake_hip, 1);
     fake_hip::reset({mi300x(), mi325x()});
     hipSetDevice(0);
     call.text = "hipblaslt 1.2.3", call.version = "1.2.3", call.device = "AMD Instinct MI300X";

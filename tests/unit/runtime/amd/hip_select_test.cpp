@@ -5,6 +5,7 @@
 
 #include "fake_cuda.h"
 #include "runtime/amd/hip_load.h"
+#include "tests/paths.h"
 
 #include <gtest/gtest.h>
 
@@ -18,8 +19,8 @@ using namespace deepgen::hip_tests;
 class HipSelect : public ::testing::Test {
 protected:
   void SetUp() override {
-    setenv("DEEPGEN_HIP_DRIVER", FAKE_HIP, 1);
-    setenv("DEEPGEN_CUDA_DRIVER", FAKE_CUDA, 1);
+    setenv("DEEPGEN_HIP_DRIVER", deepgen::paths::fake_hip, 1);
+    setenv("DEEPGEN_CUDA_DRIVER", deepgen::paths::fake_cuda, 1);
     fake_cuda::reset({});
     fake_cuda::set_current(-1);
     fake_hip::reset({mi300x()});
@@ -279,9 +280,10 @@ TEST(HipDriverDeathTest, MissingOldOrOfAnotherVersion) {
   const auto no_driver = ::testing::ExitedWithCode(DEEPGEN_ERROR_NO_DRIVER);
   EXPECT_EXIT(launch_and_exit("/nowhere/libamdhip64.so"), no_driver, "");
   EXPECT_EXIT(launch_and_exit("libm.so.6"), no_driver, "") << "which has none of the entry points";
-  EXPECT_EXIT(launch_and_exit(FAKE_HIP_ROCM5), ::testing::ExitedWithCode(DEEPGEN_OK),
+  EXPECT_EXIT(launch_and_exit(deepgen::paths::fake_hip_rocm5), ::testing::ExitedWithCode(DEEPGEN_OK),
               "launch of deepgen_kernel for gfx942 on gfx942:sramecc.:xnack-");
-  EXPECT_EXIT(launch_and_exit(FAKE_HIP), ::testing::ExitedWithCode(DEEPGEN_OK), "launch of deepgen_kernel");
+  EXPECT_EXIT(launch_and_exit(deepgen::paths::fake_hip), ::testing::ExitedWithCode(DEEPGEN_OK),
+              "launch of deepgen_kernel");
 }
 
 /// `both`: a function with kernels for both vendors, of
@@ -289,8 +291,9 @@ TEST(HipDriverDeathTest, MissingOldOrOfAnotherVersion) {
 [[noreturn]] void launch_on_a_short_host(__rlimit_resource what, bool both) {
   deepgen::tests::Steps steps;
   {
-    const deepgen::tests::LibraryCopy copy(both ? FAKE_CUDA : FAKE_HIP, !both);
-    setenv("DEEPGEN_HIP_DRIVER", both ? FAKE_HIP : copy.path(), 1);
+    const deepgen::tests::LibraryCopy copy(both ? deepgen::paths::fake_cuda : deepgen::paths::fake_hip,
+                                           !both);
+    setenv("DEEPGEN_HIP_DRIVER", both ? deepgen::paths::fake_hip : copy.path(), 1);
     setenv("DEEPGEN_CUDA_DRIVER", copy.path(), 1);
     setenv("FAKE_HIP_DEVICES", "gfx942:sramecc+:xnack- AMD Instinct MI300X", 1);
     fake_hip::reset({mi300x()});

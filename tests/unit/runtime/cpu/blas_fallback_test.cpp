@@ -1,6 +1,7 @@
 // When OpenBLAS runs in place of a kernel, and when it does not: by a fake one.
 #include "blas_function.h"
 #include "fake_openblas.h"
+#include "tests/paths.h"
 #include "tests/unit/runtime/counted_allocations.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ namespace {
 using namespace deepgen::blas_tests;
 
 void with_fake() {
-  setenv("DEEPGEN_OPENBLAS", FAKE_OPENBLAS, 1); // this program has loaded it
+  setenv("DEEPGEN_OPENBLAS", deepgen::paths::fake_openblas, 1); // this program has loaded it
   fake_openblas::state().threads = 1, fake_openblas::state().calls = 0;
 }
 

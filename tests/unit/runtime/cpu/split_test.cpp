@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace deepgen {
+namespace deepgen::split_test {
 namespace {
 
 deepgen_kernel grid(int64_t m, int64_t n, int64_t b, int64_t grain_m, int64_t grain_n,
@@ -117,4 +117,4 @@ TEST(Split, TheLastUnitMayBeShort) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::split_test

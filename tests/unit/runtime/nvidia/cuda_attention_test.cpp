@@ -5,6 +5,7 @@
 #include "tests/unit/runtime/launched.h"
 
 #include "deepgen/runtime.h"
+#include "tests/paths.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ using Grid = std::array<uint32_t, 3>;
 class CudaAttention : public ::testing::Test {
 protected:
   void SetUp() override {
-    setenv("DEEPGEN_CUDA_DRIVER", FAKE_CUDA, 1);
+    setenv("DEEPGEN_CUDA_DRIVER", deepgen::paths::fake_cuda, 1);
     fake_cuda::reset({deepgen::cuda_tests::h100()});
     fake_cuda::set_current(0);
     problem_ = deepgen::Attention::parse(

@@ -2,6 +2,7 @@
 // that.
 #include "fake_cublaslt.h"
 #include "fake_devices.h"
+#include "tests/paths.h"
 #include "tests/unit/runtime/launched.h"
 #include "tests/unit/runtime/vendor_call_function.h"
 
@@ -19,8 +20,8 @@ constexpr size_t kWorkspace = 4096;
 class CudaFallback : public ::testing::Test {
 protected:
   void SetUp() override {
-    setenv("DEEPGEN_CUDA_DRIVER", FAKE_CUDA, 1);
-    setenv("DEEPGEN_CUBLASLT", FAKE_CUBLASLT, 1);
+    setenv("DEEPGEN_CUDA_DRIVER", deepgen::paths::fake_cuda, 1);
+    setenv("DEEPGEN_CUBLASLT", deepgen::paths::fake_cublaslt, 1);
     fake_cuda::reset({h100(), h200()});
     fake_cuda::set_current(0);
     fake_cublaslt::reset();

@@ -1,5 +1,6 @@
 // What a launch hands to the driver: parameters, tensor maps, attributes, workspace; and what it must not do.
 #include "fake_devices.h"
+#include "tests/paths.h"
 #include "tests/unit/runtime/counted_allocations.h"
 #include "tests/unit/runtime/cuda_test_function.h"
 #include "tests/unit/runtime/launched.h"
@@ -15,7 +16,7 @@ using namespace deepgen::cuda_tests;
 class CudaLaunch : public ::testing::Test {
 protected:
   void SetUp() override {
-    setenv("DEEPGEN_CUDA_DRIVER", FAKE_CUDA, 1);
+    setenv("DEEPGEN_CUDA_DRIVER", deepgen::paths::fake_cuda, 1);
     fake_cuda::reset({h100()});
     fake_cuda::set_current(0);
   }

@@ -1,5 +1,6 @@
 // A function whose sizes a call passes: grids, tensor maps, scratch and kernels by size, on the fake driver.
 #include "fake_devices.h"
+#include "tests/paths.h"
 #include "tests/unit/runtime/cuda_test_function.h"
 #include "tests/unit/runtime/launched.h"
 
@@ -23,7 +24,7 @@ deepgen::Gemm ranged(bool batched = false) {
 class CudaRanges : public ::testing::Test {
 protected:
   void SetUp() override {
-    setenv("DEEPGEN_CUDA_DRIVER", FAKE_CUDA, 1);
+    setenv("DEEPGEN_CUDA_DRIVER", deepgen::paths::fake_cuda, 1);
     fake_cuda::reset({h100()});
     fake_cuda::set_current(0);
   }

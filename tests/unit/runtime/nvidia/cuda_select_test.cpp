@@ -1,5 +1,6 @@
 // Which kernel a device runs: the order of selection, what falls through to what, and the errors.
 #include "fake_devices.h"
+#include "tests/paths.h"
 #include "tests/unit/runtime/cuda_test_function.h"
 #include "tests/unit/runtime/driver_deaths.h"
 
@@ -15,7 +16,7 @@ using namespace deepgen::cuda_tests;
 class CudaSelect : public ::testing::Test {
 protected:
   void SetUp() override {
-    setenv("DEEPGEN_CUDA_DRIVER", FAKE_CUDA, 1);
+    setenv("DEEPGEN_CUDA_DRIVER", deepgen::paths::fake_cuda, 1);
     use({h100()});
   }
   static void use(std::vector<fake_cuda::Device> devices) {
@@ -329,17 +330,19 @@ TEST(CudaDriverDeathTest, MissingOrTooOld) {
   const auto no_driver = ::testing::ExitedWithCode(DEEPGEN_ERROR_NO_DRIVER);
   EXPECT_EXIT(launch_and_exit("/nowhere/libcuda.so.1", nullptr), no_driver, "");
   EXPECT_EXIT(launch_and_exit("libm.so.6", nullptr), no_driver, "") << "no cuGetProcAddress_v2";
-  EXPECT_EXIT(launch_and_exit(FAKE_CUDA, "cuLibraryLoadData"), no_driver, "") << "before 12.0";
-  EXPECT_EXIT(launch_and_exit(FAKE_CUDA, "cuFuncLoad"), ::testing::ExitedWithCode(DEEPGEN_OK), "")
+  EXPECT_EXIT(launch_and_exit(deepgen::paths::fake_cuda, "cuLibraryLoadData"), no_driver, "")
+      << "before 12.0";
+  EXPECT_EXIT(launch_and_exit(deepgen::paths::fake_cuda, "cuFuncLoad"), ::testing::ExitedWithCode(DEEPGEN_OK),
+              "")
       << "before 12.4";
-  EXPECT_EXIT(launch_and_exit(FAKE_CUDA, nullptr), ::testing::ExitedWithCode(DEEPGEN_OK), "");
+  EXPECT_EXIT(launch_and_exit(deepgen::paths::fake_cuda, nullptr), ::testing::ExitedWithCode(DEEPGEN_OK), "");
 }
 
 [[noreturn]] void launch_on_a_short_host(__rlimit_resource what) {
   deepgen::tests::Steps steps;
   const bool copied = what == RLIMIT_AS;
   {
-    const deepgen::tests::LibraryCopy copy(FAKE_CUDA, copied);
+    const deepgen::tests::LibraryCopy copy(deepgen::paths::fake_cuda, copied);
     setenv("DEEPGEN_CUDA_DRIVER", copy.path(), 1);
     fake_cuda::reset({h100()});
     fake_cuda::set_current(0);
@@ -360,7 +363,7 @@ TEST(CudaDriverDeathTest, WhatTheHostCannotLoadNowIsTriedAgain) {
 
 /// A file that is no library may be replaced while the program runs.
 [[noreturn]] void launch_with_a_mended_driver() {
-  const deepgen::tests::LibraryCopy copy(FAKE_CUDA, false);
+  const deepgen::tests::LibraryCopy copy(deepgen::paths::fake_cuda, false);
   const std::string path = std::string(copy.path()) + ".broken";
   std::ofstream(path) << std::string(1000, 'x');
   setenv("DEEPGEN_CUDA_DRIVER", path.c_str(), 1);
