@@ -8,6 +8,7 @@
 // that; a call with a larger leading dimension takes the fallback, which has pointers.
 #pragma once
 
+#include "base/kernel/amd.h"
 #include "templates/amd/amd_matrix_shape.h"
 #include "templates/amd/lds_swizzle.h"
 #include "templates/core/operator_template.h"

@@ -5,6 +5,7 @@
 
 #include "templates/amd/amd_matrix_fill.h"
 #include "templates/gpu/gpu_epilogue.h"
+#include "templates/ir/amd_ir.h"
 
 #include <deque>
 

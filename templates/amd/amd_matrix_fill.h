@@ -2,6 +2,7 @@
 #pragma once
 
 #include "templates/amd/amd_matrix.h"
+#include "templates/ir/amd_ir.h"
 
 #include <map>
 

@@ -1,7 +1,9 @@
 #include "templates/amd/amd_matrix_shape.h"
 
+#include "base/kernel/amd.h"
 #include "base/text/error.h"
 #include "templates/core/sizes.h"
+#include "templates/ir/amd_ir.h"
 
 namespace deepgen {
 namespace {

@@ -7,7 +7,11 @@
 // consecutive: row_of_column() says which row of P a column of B's tile is to be.
 #pragma once
 
-#include "templates/ir/amd_ir.h"
+#include "base/problem/types.h"
+#include "templates/ir/value.h"
+
+#include <algorithm>
+#include <vector>
 
 namespace deepgen {
 

@@ -1,5 +1,7 @@
 #include "templates/amd/lds_swizzle.h"
 
+#include "templates/ir/gpu_ir.h"
+
 #include <algorithm>
 
 namespace deepgen {

@@ -3,7 +3,7 @@
 // of each one's.
 #pragma once
 
-#include "templates/ir/gpu_ir.h"
+#include "templates/ir/value.h"
 
 namespace deepgen {
 

@@ -4,7 +4,8 @@
 #pragma once
 
 #include "templates/core/operator_template.h"
-#include "templates/cpu/cpu_words.h"
+#include "templates/cpu/dot_words.h"
+#include "templates/ir/vector_isa.h"
 
 namespace deepgen {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "templates/cpu/cpu_dot.h"
+#include "templates/cpu/cpu_words.h"
 
 namespace deepgen {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "templates/core/operator_template.h"
-#include "templates/ir/ir_builder.h"
+#include "templates/ir/vector_isa.h"
 
 namespace deepgen {
 

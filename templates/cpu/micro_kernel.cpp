@@ -1,6 +1,7 @@
 #include "templates/cpu/micro_kernel.h"
 
 #include "base/text/error.h"
+#include "templates/ir/ir_builder.h"
 
 #include <algorithm>
 #include <map>

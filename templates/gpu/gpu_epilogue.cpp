@@ -4,6 +4,7 @@
 #include "templates/ir/epilogue.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "templates/ir/gpu_ir.h"
 
 namespace deepgen {
 

@@ -28,7 +28,7 @@ class GpuEpilogue {
 public:
   /// Made where it dominates all stores, best behind the main loop. Of one batch entry (`entry`: i32; null
   /// without a batch). `align_d`: what Kernel::align_d will say.
-  GpuEpilogue(GpuIr&, const Gemm&, const GpuIr::Arguments&, Value entry, int64_t align_d);
+  GpuEpilogue(GpuIr&, const Gemm&, const KernelArguments&, Value entry, int64_t align_d);
 
   /// Fragments that are stored together have their operands (C, residual, ...) loaded together, ahead of the
   /// first store: a few of them hide the latency, too many take registers.
@@ -64,7 +64,7 @@ private:
 
   GpuIr& ir_;
   const Gemm problem_;
-  const GpuIr::Arguments arguments_;
+  const KernelArguments arguments_;
   const GpuSizes sizes_;
   const Value entry_;
   const int64_t align_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "templates/gpu/gpu_epilogue.h"
+#include "templates/ir/gpu_ir.h"
 
 #include <optional>
 
@@ -10,7 +11,7 @@ namespace deepgen {
 /// gate(alpha g) * (alpha u) of sums g and u, in the type in which the epilogue computes.
 class GpuGate {
 public:
-  GpuGate(GpuIr&, const Gemm&, const GpuIr::Arguments&);
+  GpuGate(GpuIr&, const Gemm&, const KernelArguments&);
 
   Value product(Value gate, Value up) const;
   /// The same for each fragment of `gate` and the one of `up` with the same columns of D.
@@ -19,7 +20,7 @@ public:
   /// What is left to do with products: the problem without its gate and with sums of their type, and alpha
   /// is 1.
   static Gemm rest(const Gemm&);
-  GpuIr::Arguments rest(const GpuIr::Arguments&) const;
+  KernelArguments rest(const KernelArguments&) const;
 
 private:
   GpuIr& ir_;

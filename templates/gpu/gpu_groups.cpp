@@ -3,6 +3,7 @@
 #include "base/problem/signature.h"
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_sizes.h"
+#include "templates/ir/gpu_ir.h"
 
 namespace deepgen {
 

@@ -1,7 +1,8 @@
 // Groups of rows on GPUs: which tiles of D there are is known when the kernel runs, from a table in memory.
 #pragma once
 
-#include "templates/ir/gpu_ir.h"
+#include "base/kernel/kernel.h"
+#include "templates/ir/value.h"
 
 namespace deepgen {
 
@@ -10,7 +11,7 @@ namespace deepgen {
 class GpuGroups {
 public:
   /// `tile_rows`: of D in a tile.
-  GpuGroups(GpuIr&, const Gemm&, const GpuIr::Arguments&, int64_t tile_rows);
+  GpuGroups(GpuIr&, const Gemm&, const KernelArguments&, int64_t tile_rows);
 
   /// What a warp knows of the 32 groups from 32 * `chunk` on, each lane of one: its rows, its tiles (rows of
   /// tiles), and how many the groups before it have, where those before the chunk have `tiles_before`.
@@ -29,7 +30,7 @@ public:
   Group group_one_by_one(Value row_of_tiles); ///< by any threads, of any GPU: for few groups as fast
 
   /// The arguments with those vectors of the epilogue that each group has for itself.
-  GpuIr::Arguments of_group(Value number) const;
+  KernelArguments of_group(Value number) const;
 
   /// Rows of tiles of `tile_rows` that all groups may have together.
   static int64_t most_tiles(const Gemm&, int64_t tile_rows);
@@ -43,7 +44,7 @@ private:
 
   GpuIr& ir;
   const Gemm p;
-  const GpuIr::Arguments arguments_;
+  const KernelArguments arguments_;
   const int64_t tile_rows_;
 };
 

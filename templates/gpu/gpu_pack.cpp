@@ -1,6 +1,7 @@
 #include "templates/gpu/gpu_pack.h"
 
 #include "templates/core/sizes.h"
+#include "templates/ir/nv_ir.h"
 
 namespace deepgen {
 namespace {

@@ -3,8 +3,8 @@
 // used often.
 #pragma once
 
+#include "base/kernel/kernel.h"
 #include "templates/gpu/gpu_sizes.h"
-#include "templates/ir/nv_ir.h"
 
 namespace deepgen {
 
@@ -62,7 +62,7 @@ private:
     Value index, inside, line, column, row;
   };
   static Copy describe(const Gemm&, const std::string& name, const Side&, int64_t offset);
-  static Operand operand(GpuIr&, const Gemm&, const Copy&, const GpuIr::Arguments&);
+  static Operand operand(GpuIr&, const Gemm&, const Copy&, const KernelArguments&);
   SizeRule grid_rule(const Gemm&) const;
   bool varies(const Gemm&) const; ///< how much there is to do
   static SizeValue in_row(GpuIr&, const Copy&, const Operand&, int64_t bytes);
@@ -70,7 +70,7 @@ private:
   /// Does the block's part of the copy that it is of, with its number among those of that copy.
   void of_copy(NvIr&, Value block, const SizeValue& blocks_of_a,
                const std::function<void(const Copy&, Value)>& work) const;
-  void make(NvIr&, const Gemm&, const GpuIr::Arguments&, bool walks, bool early) const;
+  void make(NvIr&, const Gemm&, const KernelArguments&, bool walks, bool early) const;
   static Place locate(GpuIr&, const Copy&, const Operand&, Value block, int64_t step);
   static void copy(GpuIr&, const Copy&, const Operand&, Value to, Value block);
   static void prefetch(GpuIr&, const Copy&, const Operand&, Value block);

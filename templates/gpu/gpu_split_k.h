@@ -3,6 +3,7 @@
 // not vary from call to call.
 #pragma once
 
+#include "base/kernel/kernel.h"
 #include "templates/gpu/gpu_epilogue.h"
 
 namespace deepgen {
@@ -21,7 +22,7 @@ public:
 
   /// For the main kernel, in place of GpuEpilogue::store. `entry` may be null without a batch. `weight`: 1
   /// for sums of the one that is not the gate's.
-  void store(GpuIr&, const GpuIr::Arguments&, Value split, Value entry, llvm::ArrayRef<Fragment>, Bounds,
+  void store(GpuIr&, const KernelArguments&, Value split, Value entry, llvm::ArrayRef<Fragment>, Bounds,
              int64_t weight = 0) const;
 
   /// Adds the entry `deepgen_reduce` to the module and returns its launch. From sm_90 on it starts while the
@@ -32,7 +33,7 @@ public:
   void add_reduce(GpuIr&, Kernel&) const;
 
 private:
-  void reduce(GpuIr&, const GpuIr::Arguments&, int64_t align_d) const;
+  void reduce(GpuIr&, const KernelArguments&, int64_t align_d) const;
   int64_t lanes() const;                            ///< columns that one thread of the reduction sums
   SizeValue vectors(GpuIr&, const GpuSizes&) const; ///< of the whole output
   int64_t most_vectors() const;

@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "templates/ir/ir_builder.h"
 
 namespace deepgen {
 namespace {

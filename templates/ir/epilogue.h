@@ -2,7 +2,10 @@
 // f64, so that kernels for any arch share them.
 #pragma once
 
-#include "templates/ir/ir_builder.h"
+#include "base/problem/gemm.h"
+#include "templates/ir/value.h"
+
+#include <functional>
 
 namespace deepgen {
 

@@ -53,7 +53,7 @@ public:
   mlir::Type lanes(int64_t n, mlir::Type) const;
 
   // Entries. `body` gets the parameters by name.
-  using Arguments = std::map<std::string, Value>;
+  using Arguments = KernelArguments;
   void kernel(const GpuEntry&, const Gemm&, const std::vector<std::string>& arguments,
               const std::function<void(const Arguments&)>& body);
   void kernel(const GpuEntry&, const Rows&, const std::vector<std::string>& arguments,

@@ -4,6 +4,8 @@
 #pragma once
 
 #include "base/problem/gemm.h"
+#include "templates/ir/value.h"
+#include "templates/ir/vector_isa.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -11,20 +13,6 @@
 #include <functional>
 
 namespace deepgen {
-
-using mlir::Value;
-using Values = llvm::SmallVector<Value, 32>;
-
-/// What one x86-64 level offers to a kernel with elements of one type.
-struct VectorIsa {
-  int64_t level = 1; ///< x86-64 micro-architecture level, 1..4 (System V psABI)
-  Type element = Type::f32;
-
-  int64_t bytes() const { return level >= 4 ? 64 : level >= 3 ? 32 : 16; }
-  int64_t lanes() const { return bytes() / size_of(element); }
-  int64_t registers() const { return level >= 4 ? 32 : 16; }
-  bool has_fma() const { return level >= 3; }
-};
 
 class Ir {
 public:

@@ -3,6 +3,7 @@
 #include "base/text/error.h"
 #include "templates/cpu/cpu_tile.h"
 #include "templates/cpu/micro_kernel.h"
+#include "templates/ir/ir_builder.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -1,6 +1,7 @@
 #include "templates/amd/attention/lds_tile.h"
 
 #include "templates/core/sizes.h"
+#include "templates/ir/amd_ir.h"
 
 #include <algorithm>
 
@@ -78,6 +79,8 @@ Value RowCopy::piece(AmdIr& ir, Value row, Value column, int64_t elements, int64
   for (Value part : parts) all.append(ir.unpack(ir.bitcast(ir.lanes(width, ir.i16), part)));
   return ir.bitcast(ir.lanes(4, ir.i32), ir.pack(all));
 }
+
+Value RowCopy::row(int64_t pass) const { return ir_.add(row_, pass * step_); }
 
 Values RowCopy::load(const SourceRows& from) const {
   Value column = ir_.mul(piece_, kInPiece), at;

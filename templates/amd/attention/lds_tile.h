@@ -3,7 +3,9 @@
 #pragma once
 
 #include "templates/amd/lds_swizzle.h"
-#include "templates/ir/amd_ir.h"
+#include "templates/ir/value.h"
+
+#include <functional>
 
 namespace deepgen {
 
@@ -62,7 +64,7 @@ public:
 
 private:
   bool is_ragged(int64_t pass) const { return (pass + 1) * step_ > tile_.rows; }
-  Value row(int64_t pass) const { return ir_.add(row_, pass * step_); }
+  Value row(int64_t pass) const;
 
   AmdIr& ir_;
   const LdsTile& tile_;

@@ -1,5 +1,6 @@
 // What a call of mfma_attention should take. Nobody has timed these kernels: nothing is fitted. Rates are
 // those of AMD's documents; the other constants are set by hand. The search needs the order of configs only.
+#include "base/kernel/amd.h"
 #include "templates/amd/attention/mfma_attention.h"
 #include "templates/core/sizes.h"
 

@@ -4,6 +4,7 @@
 
 #include "templates/amd/attention/mfma_attention.h"
 #include "templates/gpu/attention/attention_scores.h"
+#include "templates/ir/amd_ir.h"
 
 namespace deepgen {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "templates/cpu/attention/cpu_attention.h"
+#include "templates/ir/ir_builder.h"
 
 #include <functional>
 

@@ -12,7 +12,7 @@
 
 #include "templates/core/operator_template.h"
 #include "templates/gpu/attention/attention_tile.h"
-#include "templates/ir/hopper_ir.h"
+#include "templates/ir/warpgroup_mma.h"
 
 #include <algorithm>
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "templates/gpu/attention/attention_scores.h"
+#include "templates/ir/hopper_ir.h"
 #include "templates/nvidia/hopper_attention/hopper_attention.h"
 
 #include <functional>

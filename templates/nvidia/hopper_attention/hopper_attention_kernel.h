@@ -4,6 +4,7 @@
 // transpose values in between (hopper_attention_turn.cpp). All walk over the same blocks of rows.
 #pragma once
 
+#include "templates/ir/hopper_ir.h"
 #include "templates/nvidia/attention/mma_attention_softmax.h"
 #include "templates/nvidia/hopper_attention/hopper_attention.h"
 #include "templates/nvidia/hopper_attention/hopper_attention_columns.h"

@@ -7,7 +7,7 @@
 
 #include "templates/core/operator_template.h"
 #include "templates/gpu/gpu_pack.h"
-#include "templates/ir/hopper_ir.h"
+#include "templates/ir/warpgroup_mma.h"
 
 namespace deepgen {
 

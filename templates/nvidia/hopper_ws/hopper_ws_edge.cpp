@@ -1,5 +1,6 @@
 #include "templates/nvidia/hopper_ws/hopper_ws_edge.h"
 
+#include "templates/ir/hopper_ir.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_config.h"
 
 #include <algorithm>

@@ -2,6 +2,8 @@
 // in which D's elements will be there, so that each thread finds its own where it will write.
 #include "templates/nvidia/hopper_ws/hopper_ws_store.h"
 
+#include "templates/ir/hopper_ir.h"
+
 namespace deepgen {
 
 void HopperStore::initialise(HopperIr& ir, const HopperTiling& t, Value memory) {

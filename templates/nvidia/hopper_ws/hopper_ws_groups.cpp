@@ -1,6 +1,7 @@
 #include "templates/nvidia/hopper_ws/hopper_ws_groups.h"
 
 #include "templates/gpu/gpu_sizes.h"
+#include "templates/ir/hopper_ir.h"
 
 #include <bit>
 

@@ -11,7 +11,7 @@ namespace deepgen {
 class HopperGroups {
 public:
   /// `table`: i32 address of bytes() bytes of shared memory.
-  HopperGroups(HopperIr&, const Gemm&, const HopperTiling&, const GpuIr::Arguments&, Value table);
+  HopperGroups(HopperIr&, const Gemm&, const HopperTiling&, const KernelArguments&, Value table);
 
   /// By the first warp; all threads of the block wait behind it.
   void fill();
@@ -23,7 +23,7 @@ public:
     Value inside;   ///< number of the tile among those of the group
   };
   Place locate(Value index) const;
-  GpuIr::Arguments arguments_of(Value number) const { return groups_.of_group(number); }
+  KernelArguments arguments_of(Value number) const { return groups_.of_group(number); }
 
   static int64_t bytes(const Gemm& p) { return p.groups ? 8 * (p.groups + 1) : 0; }
   /// Of tiles of clusters: the most that a table of offsets can ask for.

@@ -2,6 +2,7 @@
 // multiply and store (hopper_ws_emit.cpp). Both walk over the same work.
 #pragma once
 
+#include "templates/ir/hopper_ir.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_edge.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_groups.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_store.h"

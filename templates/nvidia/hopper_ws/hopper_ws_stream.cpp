@@ -1,6 +1,7 @@
 #include "templates/nvidia/hopper_ws/hopper_ws_stream.h"
 
 #include "templates/core/sizes.h"
+#include "templates/ir/hopper_ir.h"
 
 #include <algorithm>
 

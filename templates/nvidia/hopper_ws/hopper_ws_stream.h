@@ -14,7 +14,7 @@ class HopperStreamK {
 public:
   /// By all threads, as work is found by producer and consumers alike. `work`: tiles of clusters of the call.
   /// `tiles_k`: of a tile of D. `cluster` of `clusters` that run.
-  HopperStreamK(HopperIr&, const Gemm&, const HopperTiling&, const GpuIr::Arguments&, const SizeValue& work,
+  HopperStreamK(HopperIr&, const Gemm&, const HopperTiling&, const KernelArguments&, const SizeValue& work,
                 const SizeValue& tiles_k, Value cluster, Value clusters);
 
   /// A tile, or the part of one that the block has: pieces are numbered first() to end() - 1 in its order.
@@ -56,7 +56,7 @@ private:
   HopperIr& ir;
   const Gemm& p;
   const HopperTiling& t;
-  const GpuIr::Arguments& arguments;
+  const KernelArguments& arguments;
   const SizeValue tiles_k;
   Value cluster, clusters;
   Value whole_waves;  ///< tiles that the block has alone, one of each wave

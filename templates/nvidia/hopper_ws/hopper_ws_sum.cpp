@@ -1,6 +1,7 @@
 #include "templates/nvidia/hopper_ws/hopper_ws_sum.h"
 
 #include "templates/core/sizes.h"
+#include "templates/ir/hopper_ir.h"
 
 namespace deepgen {
 namespace {

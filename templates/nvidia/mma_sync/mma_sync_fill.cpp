@@ -2,6 +2,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "templates/ir/nv_ir.h"
 
 namespace deepgen {
 
@@ -116,6 +117,8 @@ Value TileFill::inside_k(const Piece& piece, Value k_left) const {
   if (!k_left) return nullptr;
   return tile_.k_contiguous ? column_less(piece, k_left) : row_less(piece, k_left);
 }
+
+Value TileFill::end() const { return source_.end ? source_.end : ir_.c(source_.extent); }
 
 /// For one tile: comparisons would leave the loop, and take a register each, if LLVM knew that this is always
 /// the same.

@@ -67,7 +67,7 @@ private:
   /// steps of K, are whole numbers of pieces where this alignment is legal.
   Value inside_extent(const Piece&, Value extent_left) const, inside_k(const Piece&, Value k_left) const;
   Value row_less(const Piece&, Value limit) const, column_less(const Piece&, Value limit) const;
-  Value end() const { return source_.end ? source_.end : ir_.c(source_.extent); }
+  Value end() const;
   Value extent_left() const;
   void copy(Value stage, Value tile, Value k_left) const;
   void copy_piece(size_t piece, Value stage, Value at, Value wanted, Value k_left, Value extent_left) const;

@@ -2,6 +2,7 @@
 #include "templates/ir/ir_record.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "templates/ir/nv_ir.h"
 
 #include <algorithm>
 #include <numeric>

@@ -3,7 +3,8 @@
 // lane is (g, t) = (lane / 4, lane % 4).
 #pragma once
 
-#include "templates/ir/nv_ir.h"
+#include "base/problem/types.h"
+#include "templates/ir/value.h"
 
 namespace deepgen {
 

@@ -2,6 +2,7 @@
 // the ones that have arrived are multiplied.
 #pragma once
 
+#include "templates/ir/nv_ir.h"
 #include "templates/nvidia/mma_sync/mma_sync.h"
 #include "templates/nvidia/mma_sync/mma_sync_fill.h"
 

@@ -1,6 +1,7 @@
 #include "templates/nvidia/mma_sync/mma_sync_store.h"
 
 #include "templates/gpu/gpu_split_k.h"
+#include "templates/ir/nv_ir.h"
 
 #include <numeric>
 
