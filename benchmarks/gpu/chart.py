@@ -11,7 +11,7 @@ import sys
 from xml.sax.saxutils import escape
 
 HERE = pathlib.Path(__file__).resolve().parent
-RESULTS = HERE / "results/h200_cluster_ends" # the tuning that the pages show
+RESULTS = HERE / "results/h200_ties" # the tuning that the pages show
 README = HERE.parents[1] / "README.md"
 PICTURE = HERE.parents[1] / "docs/images/suite.svg"
 

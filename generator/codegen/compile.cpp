@@ -1,6 +1,7 @@
 #include "generator/codegen/compile.h"
 
 #include "base/files/files.h"
+#include "base/kernel/cpu_isa.h"
 #include "base/kernel/device.h"
 #include "base/text/error.h"
 #include "base/text/sha256.h"
@@ -68,28 +69,47 @@ void link_code_object(llvm::Module& module, Kernel& kernel) {
   if (keep) write_if_changed(std::string(folder) + "/" + sha256_hex(kernel.code) + ".ll", ir);
 }
 
+std::string cpu_object(mlir::ModuleOp emitted, int64_t isa) {
+  lower_to_llvm(emitted);
+  llvm::LLVMContext context;
+  auto module = translate(emitted, context, isa);
+  optimize(*module, isa);
+  return emit_code(*module, isa, false);
+}
+
+std::string ptx_of(mlir::ModuleOp emitted, const Kernel& kernel) {
+  lower_to_llvm(emitted);
+  llvm::LLVMContext context;
+  auto module = translate_gpu(emitted, context, kernel.target);
+  for (const Launch& launch : kernel.launches)
+    if (!module->getFunction(launch.entry))
+      throw Error("the template did not define the entry " + launch.entry);
+  optimize_gpu(*module, kernel.target);
+  return emit_ptx(*module, kernel.target);
+}
+
+void compile_amd(mlir::ModuleOp emitted, Kernel& kernel) {
+  lower_to_llvm(emitted);
+  llvm::LLVMContext context;
+  auto module = translate_amd(emitted, context, kernel.target);
+  optimize_amd(*module, kernel.target);
+  link_code_object(*module, kernel);
+}
+
 /// For an NVIDIA GPU up to the PTX: the assembler runs beside the next kernel's compilation.
 Kernel compile_one(const Problem& problem, const std::string& arch, const Choice& choice,
                    const std::string& role) {
   Emitted emitted(problem, arch, choice);
-  lower_to_llvm(*emitted.module);
-  llvm::LLVMContext context;
   Kernel kernel = std::move(emitted.kernel);
-  if (is_amd(arch)) {
-    auto module = translate_amd(*emitted.module, context, kernel.target);
-    optimize_amd(*module, kernel.target);
-    link_code_object(*module, kernel);
-  } else if (is_gpu(arch)) {
-    auto module = translate_gpu(*emitted.module, context, kernel.target);
-    for (const Launch& launch : kernel.launches)
-      if (!module->getFunction(launch.entry))
-        throw Error("template " + choice.template_name + " did not define the entry " + launch.entry);
-    optimize_gpu(*module, kernel.target);
-    kernel.ptx = emit_ptx(*module, kernel.target);
-  } else {
-    auto module = translate(*emitted.module, context, kernel.isa);
-    link_image(object_of(*module, kernel.isa), kernel);
-  }
+  mlir::ModuleOp module = *emitted.module;
+  if (is_amd(arch))
+    compile_amd(module, kernel);
+  else if (is_gpu(arch))
+    kernel.ptx = ptx_of(module, kernel);
+  else // the target's words decide, as base/ makes them of the level
+    link_image(kept_code(module, std::to_string(kernel.isa) + isa_features(kernel.isa),
+                         [&] { return cpu_object(module, kernel.isa); }),
+               kernel);
   kernel.role = role;
   kernel.choice = choice;
   if (problem.batch_invariant())

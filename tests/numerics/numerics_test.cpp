@@ -77,8 +77,8 @@ TEST(Codegen, IsDeterministic) {
   }
 }
 
-/// An object that is kept is taken for the same IR alone, and gives the same kernel.
-TEST(Codegen, KeptObjectsAreThoseOfTheirIr) {
+/// An object that is kept is taken for the same module alone, and gives the same kernel.
+TEST(Codegen, KeptObjectsAreThoseOfTheirModule) {
   const Gemm p =
       Gemm::parse("gemm m=5 n=7 k=9 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
   const Choice choice = Space(p, "cpu", device_of_level(1)).default_choice();
