@@ -105,7 +105,7 @@ Kernel compile_one(const Problem& problem, const std::string& arch, const Choice
   if (is_amd(arch))
     compile_amd(module, kernel);
   else if (is_gpu(arch))
-    kernel.ptx = ptx_of(module, kernel);
+    kernel.ptx = kept_code(module, kernel.target, [&] { return ptx_of(module, kernel); });
   else // the target's words decide, as base/ makes them of the level
     link_image(kept_code(module, std::to_string(kernel.isa) + isa_features(kernel.isa),
                          [&] { return cpu_object(module, kernel.isa); }),
