@@ -29,15 +29,19 @@ private:
 
   static bool reads_alone(mlir::Operation& op) {
     auto effects = mlir::dyn_cast<mlir::MemoryEffectOpInterface>(op);
-    return effects && op.getNumRegions() == 0 && effects.onlyHasEffect<mlir::MemoryEffects::Read>();
+    return effects && effects.onlyHasEffect<mlir::MemoryEffects::Read>();
+  }
+  /// A yield has no effect, and what it is for no results of its own.
+  static bool has_place(mlir::Operation& op) {
+    return op.getNumRegions() > 0 || op.getNumResults() == 0 || op.hasTrait<mlir::OpTrait::IsTerminator>();
   }
   void mark(mlir::Block& block) {
     int64_t fixed = 0;
     mlir::Builder builder(block.getParentOp()->getContext());
     for (mlir::Operation& op : block) {
-      const bool reads = reads_alone(op);
+      const bool reads = !has_place(op) && reads_alone(op);
       if (reads) op.setAttr("deepgen.behind", builder.getI64IntegerAttr(fixed));
-      if (reads || (op.getNumRegions() == 0 && mlir::isPure(&op)))
+      if (reads || (!has_place(op) && mlir::isPure(&op)))
         free_.insert(&op);
       else
         ++fixed;
@@ -50,7 +54,7 @@ private:
       if (!free_.contains(&op)) fixed.push_back(&op);
     for (mlir::Operation* op : fixed) place_operands(*op, *op);
     for (mlir::Operation& op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (free_.erase(&op)) op.erase(); // nobody uses it
+      if (free_.erase(&op) && op.use_empty()) op.erase();
   }
   /// In front of `before`, which is in their block.
   void place_operands(mlir::Operation& user, mlir::Operation& before) {

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 
 #include <cstdlib>
@@ -83,6 +84,29 @@ TEST_F(KeptCode, OperandsAndEffectsDoMatter) {
   };
   EXPECT_TRUE(is_made(body(false)));
   EXPECT_TRUE(is_made(body(true)));
+}
+
+TEST_F(KeptCode, WhatABranchYieldsMatters) {
+  const auto body = [](int64_t yielded) -> Body {
+    return [yielded](mlir::OpBuilder& b, mlir::Location loc, mlir::Value p) {
+      mlir::Value condition = mlir::arith::CmpIOp::create(b, loc, mlir::arith::CmpIPredicate::eq,
+                                                          number(b, loc, 1), number(b, loc, 2));
+      auto branch = mlir::scf::IfOp::create(
+          b, loc, condition,
+          [&](mlir::OpBuilder& inner, mlir::Location at) {
+            mlir::Value x =
+                mlir::arith::AddIOp::create(inner, at, number(inner, at, yielded), number(inner, at, 5));
+            mlir::scf::YieldOp::create(inner, at, x);
+          },
+          [&](mlir::OpBuilder& inner, mlir::Location at) {
+            mlir::scf::YieldOp::create(inner, at, number(inner, at, 7));
+          });
+      llvmd::StoreOp::create(b, loc, branch.getResult(0), p);
+    };
+  };
+  EXPECT_TRUE(is_made(body(3)));
+  EXPECT_FALSE(is_made(body(3)));
+  EXPECT_TRUE(is_made(body(4)));
 }
 
 TEST_F(KeptCode, ALoadIsAheadOfAStoreOrBehindIt) {
