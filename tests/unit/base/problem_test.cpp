@@ -322,8 +322,8 @@ TEST(Problem, WrongAttentionSaysWhat) {
 TEST(Problem, CMakeComposesTheSameKeys) {
   const std::string file = testing::TempDir() + "problem_keys_" + std::to_string(getpid());
   const std::string command = DEEPGEN_CMAKE_COMMAND " -DSOURCE=" + std::string(paths::source) +
-                              " -DOUTPUT=" + file + " -P " + std::string(paths::source) +
-                              "/tests/unit/problem_keys.cmake";
+                              " -DOUTPUT=" + file + " -P " +
+                              paths::in_source("tests/unit/problem_keys.cmake");
   ASSERT_EQ(std::system(command.c_str()), 0);
   std::set<std::string> composed, served, gates;
   size_t grouped = 0, packed = 0, of_two = 0, of_most = 0;

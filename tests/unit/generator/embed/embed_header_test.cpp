@@ -77,8 +77,9 @@ protected:
     int count = 0;
     for (const char* dialect : dialects) {
       if (!knows(compiler, file == "use.c" ? "c" : "c++", dialect)) continue;
-      const std::string command = compiler + flags + " -std=" + dialect + " -I" + std::string(paths::source) +
-                                  "/runtime/include -O1 -c -o /dev/null " + folder_ + "/" + file;
+      const std::string command = compiler + flags + " -std=" + dialect + " -I" +
+                                  paths::in_source("runtime/include") + " -O1 -c -o /dev/null " + folder_ +
+                                  "/" + file;
       EXPECT_EQ(std::system(command.c_str()), 0) << command;
       ++count;
     }

@@ -59,8 +59,8 @@ protected:
   }
   /// Runs a compiler with every warning an error on `file`.
   int compile(const std::string& compiler, const std::string& file) {
-    const std::string flags = " -Wall -Wextra -Wpedantic -Werror -I" + std::string(paths::source) +
-                              "/runtime/include -c -o /dev/null ";
+    const std::string flags =
+        " -Wall -Wextra -Wpedantic -Werror -I" + paths::in_source("runtime/include") + " -c -o /dev/null ";
     return std::system((compiler + flags + folder_ + "/" + file).c_str());
   }
   static bool has_clang() {

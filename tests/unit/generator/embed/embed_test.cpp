@@ -81,7 +81,7 @@ TEST_F(EmbedTest, EntrySymbolsHoldTheKernelsBytes) {
       "  return f->kernels[0].args[3] == DEEPGEN_ARG_STRIDE_A && f->kernels[0].args[7] == DEEPGEN_ARG_B1 ? 0 "
       ": 5;\n"
       "}\n");
-  const std::string build = "c++ -std=c++17 -I" + std::string(paths::source) + "/runtime/include " + folder_ +
+  const std::string build = "c++ -std=c++17 -I" + paths::in_source("runtime/include") + " " + folder_ +
                             "/stub.cpp " + folder_ + "/my-kernels.cpp -o " + folder_ + "/stub";
   for (const char* flags : {"", " -O2 -flto -fno-plt"}) {
     ASSERT_EQ(std::system((build + flags).c_str()), 0);
@@ -189,9 +189,8 @@ TEST_F(EmbedTest, CallsArriveAtALandingPad) {
                    "  }\n"
                    "  return 0;\n"
                    "}\n");
-  ASSERT_EQ(std::system(("c++ -std=c++17 -fcf-protection=full -I" + std::string(paths::source) +
-                         "/runtime/include " + folder_ + "/calls.cpp " + folder_ + "/my-kernels.cpp -o " +
-                         folder_ + "/calls")
+  ASSERT_EQ(std::system(("c++ -std=c++17 -fcf-protection=full -I" + paths::in_source("runtime/include") +
+                         " " + folder_ + "/calls.cpp " + folder_ + "/my-kernels.cpp -o " + folder_ + "/calls")
                             .c_str()),
             0);
   EXPECT_EQ(WEXITSTATUS(std::system((folder_ + "/calls").c_str())), 0);
@@ -299,7 +298,7 @@ TEST_F(EmbedGpuTest, TablesHoldTheCode) {
       "return 6;\n"
       "  return *f->devices || first.args[1] != DEEPGEN_ARG_MAP_B ? 7 : 0;\n"
       "}\n");
-  ASSERT_EQ(std::system(("c++ -std=c++17 -I" + std::string(paths::source) + "/runtime/include " + folder_ +
+  ASSERT_EQ(std::system(("c++ -std=c++17 -I" + paths::in_source("runtime/include") + " " + folder_ +
                          "/stub.cpp " + folder_ + "/my-kernels.cpp -o " + folder_ + "/stub")
                             .c_str()),
             0);
