@@ -77,13 +77,13 @@ std::string cpu_object(mlir::ModuleOp emitted, int64_t isa) {
   return emit_code(*module, isa, false);
 }
 
-std::string ptx_of(mlir::ModuleOp emitted, const Kernel& kernel) {
+std::string ptx_of(mlir::ModuleOp emitted, const Kernel& kernel, const std::string& template_name) {
   lower_to_llvm(emitted);
   llvm::LLVMContext context;
   auto module = translate_gpu(emitted, context, kernel.target);
   for (const Launch& launch : kernel.launches)
     if (!module->getFunction(launch.entry))
-      throw Error("the template did not define the entry " + launch.entry);
+      throw Error("template " + template_name + " did not define the entry " + launch.entry);
   optimize_gpu(*module, kernel.target);
   return emit_ptx(*module, kernel.target);
 }
@@ -105,7 +105,8 @@ Kernel compile_one(const Problem& problem, const std::string& arch, const Choice
   if (is_amd(arch))
     compile_amd(module, kernel);
   else if (is_gpu(arch))
-    kernel.ptx = kept_code(module, kernel.target, [&] { return ptx_of(module, kernel); });
+    kernel.ptx =
+        kept_code(module, kernel.target, [&] { return ptx_of(module, kernel, choice.template_name); });
   else // the target's words decide, as base/ makes them of the level
     link_image(kept_code(module, std::to_string(kernel.isa) + isa_features(kernel.isa),
                          [&] { return cpu_object(module, kernel.isa); }),
