@@ -12,10 +12,9 @@ constexpr int64_t kAlignment = 256; ///< bytes, of copies in the workspace
 
 } // namespace
 
-GpuPack::Copy GpuPack::describe(const Gemm& p, const std::string& name, const Side& side, int64_t offset) {
-  const bool is_a = name == "a";
+GpuPack::Copy GpuPack::describe(const Gemm& p, bool is_a, const Side& side, int64_t offset) {
   Copy c;
-  c.name = name, c.type = is_a ? p.a : p.b, c.align = side.align;
+  c.is_a = is_a, c.type = is_a ? p.a : p.b, c.align = side.align;
   c.rows = is_a ? p.a_rows() : p.b_rows(), c.columns = is_a ? p.a_columns() : p.b_columns();
   if (!side.packed) return c;
   c.transposed = side.k_major != (is_a ? !p.a_transposed() : p.b_transposed());
@@ -33,8 +32,8 @@ GpuPack::Copy GpuPack::describe(const Gemm& p, const std::string& name, const Si
 
 GpuPack::GpuPack(const Gemm& p, const Side& a, const Side& b, int64_t start) {
   int64_t at = round_up(start, kAlignment);
-  const auto add = [&](const std::string& name, const Side& side) {
-    const Copy c = describe(p, name, side, at);
+  const auto add = [&](bool is_a, const Side& side) {
+    const Copy c = describe(p, is_a, side, at);
     if (!side.packed) return c;
     at += round_up(p.batch * c.place.rows * c.place.ld * size_of(c.type), kAlignment);
     bytes_ += double(p.batch) * double(size_of(c.type)) *
@@ -43,9 +42,9 @@ GpuPack::GpuPack(const Gemm& p, const Side& a, const Side& b, int64_t start) {
     return c;
   };
   if (p.ranged()) // what a call's rows decide comes last
-    b_ = add("b", b), a_ = add("a", a);
+    b_ = add(false, b), a_ = add(true, a);
   else
-    a_ = add("a", a), b_ = add("b", b);
+    a_ = add(true, a), b_ = add(false, b);
 }
 
 std::pair<int64_t, SizeRule> GpuPack::workspace_rule(const Gemm& p) const {
@@ -185,11 +184,11 @@ void GpuPack::transpose(GpuIr& ir, const Copy& c, const Operand& operand, Value 
 
 GpuPack::Operand GpuPack::operand(GpuIr& ir, const Gemm& p, const Copy& c, const GpuIr::Arguments& values) {
   const GpuSizes sizes(ir, p, values);
-  const bool is_a = c.name == "a", rows_along_k = is_a ? !p.a_transposed() : p.b_transposed();
+  const bool is_a = c.is_a, rows_along_k = is_a ? !p.a_transposed() : p.b_transposed();
   const SizeValue other = is_a ? sizes.m : ir.product(sizes.n, p.gate ? 2 : 1);
-  const auto stride = values.find("stride_" + c.name);
-  return {values.at(c.name),
-          values.at("ld" + c.name),
+  const auto stride = values.find("stride_" + c.name());
+  return {values.at(c.name()),
+          values.at("ld" + c.name()),
           stride == values.end() ? Value() : stride->second,
           rows_along_k ? other : sizes.k,
           rows_along_k ? sizes.k : other,

@@ -40,13 +40,14 @@ public:
 
 private:
   struct Copy {
-    std::string name;
+    bool is_a = true;
     PackedOperand place;
     Type type = Type::bf16;
     bool transposed = false;
     int64_t align = 16, rows = 0, columns = 0; ///< of the operand
     int64_t blocks = 0;                        ///< of the launch
 
+    std::string name() const { return is_a ? "a" : "b"; }
     int64_t unit() const { return 16 / size_of(type); } ///< elements that a thread stores
     int64_t piece() const;                              ///< at a time
     int64_t tile() const { return size_of(type) == 1 ? 64 : 32; }
@@ -61,7 +62,7 @@ private:
   struct Place {
     Value index, inside, line, column, row;
   };
-  static Copy describe(const Gemm&, const std::string& name, const Side&, int64_t offset);
+  static Copy describe(const Gemm&, bool is_a, const Side&, int64_t offset);
   static Operand operand(GpuIr&, const Gemm&, const Copy&, const KernelArguments&);
   SizeRule grid_rule(const Gemm&) const;
   bool varies(const Gemm&) const; ///< how much there is to do

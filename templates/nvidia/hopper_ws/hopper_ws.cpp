@@ -6,6 +6,7 @@
 #include "templates/nvidia/hopper_ws/hopper_ws_config.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_edge.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_groups.h"
+#include "templates/nvidia/hopper_ws/hopper_ws_store.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_stream.h"
 
 #include <algorithm>
@@ -30,9 +31,9 @@ int64_t epilogue_length(const Gemm& p) {
   return p.gate ? (steps + 1 + of(*p.gate)) / 2 : steps; // two sums for one element
 }
 
-HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share,
+HopperTile::HopperTile(char letter, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share,
                        int64_t pieces)
-    : name(std::move(name)), type(type), k_major(k_major), rows(rows), pieces(pieces), share(share),
+    : letter(letter), type(type), k_major(k_major), rows(rows), pieces(pieces), share(share),
       bytes(rows * kSliceBytes) {
   if (k_major) {
     box_columns = bk, box_rows = part_rows();
@@ -72,9 +73,9 @@ HopperTiling::HopperTiling(const Gemm& p, const Config& c)
       weights(p.gate ? 2 : 1), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
       clusters_m(ceil_div(tiles_m, cluster_m)), clusters_n(ceil_div(tiles_n, cluster_n)),
       tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, parts())), threads(128 * (1 + consumers)) {
-  const HopperTile a("a", p.a, a_k_major(p), swap ? bn : bm, bk_slice, swap ? cluster_m : cluster_n, 1);
+  const HopperTile a('a', p.a, a_k_major(p), swap ? bn : bm, bk_slice, swap ? cluster_m : cluster_n, 1);
   const int64_t pieces = p.gate ? swap && !pingpong ? 2 * consumers : 2 : 1;
-  const HopperTile b("b", p.b, b_k_major(p), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m, pieces);
+  const HopperTile b('b', p.b, b_k_major(p), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m, pieces);
   left = swap ? b : a, right = swap ? a : b;
   set_edges(p);
   stage_bytes = slices * (left.bytes + right.bytes);
@@ -99,8 +100,8 @@ HopperTiling::HopperTiling(const Gemm& p, const Config& c)
 void HopperTiling::set_edges(const Gemm& p) {
   const auto set = [&](HopperTile& tile, int64_t along) {
     const HopperEdge::Tiles tiles{tile.rows, tile.share, along};
-    tile.edge_rows = HopperEdge::box_rows(p, tile.name == "a", tiles);
-    tile.edge_skips = tile.edge_rows && HopperEdge::skips_parts(p, tile.name == "a", tiles);
+    tile.edge_rows = HopperEdge::box_rows(p, tile.is_a(), tiles);
+    tile.edge_skips = tile.edge_rows && HopperEdge::skips_parts(p, tile.is_a(), tiles);
   };
   set(left, cluster_m);
   set(right, cluster_n);
@@ -109,7 +110,7 @@ void HopperTiling::set_edges(const Gemm& p) {
 void HopperTiling::check() const {
   for (const HopperTile* tile : {&left, &right})
     if (tile->copied_bytes() != tile->bytes)
-      throw Error("no kernel of hopper_ws", "operand " + tile->name,
+      throw Error("no kernel of hopper_ws", "operand " + tile->name(),
                   text(tile->share) + " blocks of a cluster cannot share " + text(tile->rows) + " rows of it",
                   "take a legal config: `deepgen space explain --config ...` says what is wrong");
   if (pack.end() > kMostCopied)
@@ -191,7 +192,11 @@ int64_t HopperWs::workspace(const Gemm& p, const Config& config) const {
   return std::max({t.pack.end(), split_workspace(p, config), HopperStreamK::workspace(t, t.work(p))});
 }
 
-int64_t HopperWs::revision_for(const Gemm&, const Config& config) const {
+int64_t HopperWs::revision_for(const Gemm& p, const Config& config) const {
+  const auto value = [&](std::string_view name) { return value_or(config, 0, name, 0); };
+  const int64_t bm = value("bm"), bn = value("bn"), consumers = value("pingpong") ? 1 : value("consumers");
+  const bool exists = bm > 0 && bm <= 256 && bn > 0 && bn <= 256 && consumers > 0;
+  if (exists && HopperStore::forgets_addresses(p, bm / 64 / consumers * bn / 2, value("swap") != 0)) return 8;
   for (const auto& [name, value] : config.values)
     if (name.starts_with("cluster_") && value > 1) return 7;
   return revision();

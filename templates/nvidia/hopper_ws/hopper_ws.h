@@ -16,10 +16,9 @@ namespace deepgen {
 /// each other in both.
 struct HopperTile {
   HopperTile() = default;
-  HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share,
-             int64_t pieces);
+  HopperTile(char letter, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share, int64_t pieces);
 
-  std::string name; ///< "a" or "b"
+  char letter = 'a'; ///< of the operand: or 'b'
   Type type = Type::bf16;
   bool k_major = true;
   int64_t rows = 0;                      ///< along M or N
@@ -35,8 +34,10 @@ struct HopperTile {
   int64_t edge_rows = 0;
   bool edge_skips = false; ///< some parts are wholly beyond the matrix
 
-  Size along() const { return name == "a" ? Size::m : Size::n; } ///< of `rows`
-  int64_t part_rows() const { return rows / pieces / share; }    ///< that a block copies of a piece
+  bool is_a() const { return letter == 'a'; }
+  std::string name() const { return std::string(1, letter); }
+  Size along() const { return is_a() ? Size::m : Size::n; }   ///< of `rows`
+  int64_t part_rows() const { return rows / pieces / share; } ///< that a block copies of a piece
   MatrixOperand operand(Value address) const { return {address, k_major, slice_bytes}; }
   /// By all blocks that share it: `bytes`, if a cluster can share the rows out.
   int64_t copied_bytes() const { return share * pieces * copies * box_columns * box_rows * size_of(type); }
@@ -142,7 +143,8 @@ class HopperWs : public GemmTemplate {
 public:
   std::string name() const override { return "hopper_ws"; }
   int64_t revision() const override { return 6; } ///< asks for tensor maps ahead; consumers ask for stages
-  int64_t revision_for(const Gemm&, const Config&) const override; ///< 7: blocks of a cluster end otherwise
+  int64_t revision_for(const Gemm&, const Config&) const override; ///< 7: blocks of a cluster end otherwise;
+  ///< 8: and many sums are stored otherwise
   bool serves_range(Size) const override { return true; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;

@@ -292,10 +292,10 @@ TensorMap edge_map(const HopperTile& tile, const Gemm& p, const TensorMap& map) 
 
 void describe_maps(const HopperTiling& t, const Gemm& p, Kernel& kernel) {
   for (const HopperTile* tile : {&t.left, &t.right}) {
-    const PackedOperand packed = t.pack.place(tile->name);
-    kernel.maps.push_back({tile->name, tile->box_columns, tile->box_rows, 128, kPromotion, packed});
+    const PackedOperand packed = t.pack.place(tile->name());
+    kernel.maps.push_back({tile->name(), tile->box_columns, tile->box_rows, 128, kPromotion, packed});
     if (tile->edge_rows) kernel.maps.push_back(edge_map(*tile, p, kernel.maps.back()));
-    kernel.args.push_back("map_" + tile->name);
+    kernel.args.push_back("map_" + tile->name());
   }
   if (!t.stores_tiles()) return;
   kernel.maps.push_back({"d", t.staging.columns, t.staging.rows, t.staging.swizzle, 0, {}});
@@ -319,7 +319,7 @@ Kernel HopperWs::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, 
   describe_maps(t, p, kernel);
   HopperIr ir(module, kernel.target);
   for (const HopperTile* tile : {&t.left, &t.right})
-    if (tile->edge_rows) ir.make_array("map_" + tile->name, 2);
+    if (tile->edge_rows) ir.make_array("map_" + tile->name(), 2);
   GpuEntry entry;
   entry.name = kernel_symbol, entry.threads = t.threads, entry.cluster = {t.cluster(), 1, 1};
   ir.kernel(entry, p, kernel.args,

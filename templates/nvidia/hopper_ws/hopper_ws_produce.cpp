@@ -65,8 +65,7 @@ HopperKernel::Edges HopperKernel::edges_of(const Work& w) const {
   Edges edges;
   const auto add = [&](const HopperTile& tile, Value first, Value part, std::optional<HopperEdge>& edge) {
     if (!tile.edge_rows) return;
-    edge.emplace(ir, tile, arguments.at("map_" + tile.name), first, part,
-                 tile.name == "a" ? sizes.m : sizes.n);
+    edge.emplace(ir, tile, arguments.at("map_" + tile.name()), first, part, tile.is_a() ? sizes.m : sizes.n);
     edges.bytes = edges.bytes ? ir.add(edges.bytes, edge->rows()) : edge->rows();
   };
   add(t.left, w.m0, rank_n, edges.left);
@@ -82,8 +81,8 @@ HopperKernel::Edges HopperKernel::edges_of(const Work& w) const {
 void HopperKernel::prefetch_maps() {
   const auto operands = [&] {
     for (const HopperTile* tile : {&t.left, &t.right}) {
-      ir.prefetch_map(arguments.at("map_" + tile->name));
-      if (tile->edge_rows) ir.prefetch_map(HopperEdge::last_map(ir, arguments.at("map_" + tile->name)));
+      ir.prefetch_map(arguments.at("map_" + tile->name()));
+      if (tile->edge_rows) ir.prefetch_map(HopperEdge::last_map(ir, arguments.at("map_" + tile->name())));
     }
   };
   if (sizes.k.is_constant())
@@ -107,16 +106,16 @@ void HopperKernel::prefetch() {
 /// the same lines ask for a part of them each.
 void HopperKernel::prefetch(const HopperTile& tile, Value first, Value part, const Work& w, Value sharer,
                             const SizeValue& sharers) {
-  if (t.pack.place(tile.name).ld) return; // the predecessor is still packing
-  const bool a = tile.name == "a";
+  if (t.pack.place(tile.name()).ld) return; // the predecessor is still packing
+  const bool a = tile.is_a();
   const int64_t size = size_of(tile.type), rows = tile.rows / tile.share, piece = rows / tile.pieces;
   const SizeValue extent = a ? sizes.m : ir.product(sizes.n, t.weights);
   const int64_t across = tile.k_major ? rows : rows / tile.box_columns * t.bk_slice;
   const int64_t of_stage = t.slices * across;
   if (tile.share > 1) first = ir.add(first, ir.mul(part, piece));
-  Value base = arguments.at(tile.name), ld = arguments.at("ld" + tile.name);
+  Value base = arguments.at(tile.name()), ld = arguments.at("ld" + tile.name());
   if (p.batch > 1)
-    base = ir.offset(base, ir.mul(ir.mul(ir.to_i64(w.entry), arguments.at("stride_" + tile.name)), size));
+    base = ir.offset(base, ir.mul(ir.mul(ir.to_i64(w.entry), arguments.at("stride_" + tile.name())), size));
   Value stages = ir.min(w.k_count, ir.c(t.stages));
   const int64_t askers = t.threads - kWarpgroup;
   Value begin = ir.add(ir.sub(ir.thread(), ir.c(kWarpgroup)), ir.mul(sharer, askers));
@@ -172,7 +171,7 @@ void HopperKernel::fill_stage(const Work& w, const Edges& edges, Value k_tile, V
     return ir.to_i16(first ? ir.shift_left(ir.c(bits), first) : ir.c(bits));
   };
   Value left_blocks = mask(true), right_blocks = mask(false);
-  auto matrix = [&](const HopperTile& tile) { return tile.name == "b" && w.group ? w.group : w.entry; };
+  auto matrix = [&](const HopperTile& tile) { return !tile.is_a() && w.group ? w.group : w.entry; };
   for (int64_t s = 0; s < t.slices; ++s) {
     Value k = ir.add(ir.mul(k_tile, t.bk), s * t.bk_slice);
     load(t.left, edges.left, w.m0, rank_n, left_blocks, k, matrix(t.left), ir.add(to, s * t.left.bytes),
@@ -196,7 +195,7 @@ void HopperKernel::load(const HopperTile& tile, const std::optional<HopperEdge>&
       Value along = ir.add(begin, i * tile.box_columns); // several copies: columns of memory lie along M or N
       Values at = tile.k_major ? Values{k, begin} : Values{along, k};
       if (entry) at.push_back(entry);
-      ir.load_tile(arguments.at("map_" + tile.name), ir.add(at_piece, i * tile.slice_bytes), full, at,
+      ir.load_tile(arguments.at("map_" + tile.name()), ir.add(at_piece, i * tile.slice_bytes), full, at,
                    blocks);
     }
   }

@@ -4,6 +4,7 @@
 #include "templates/gpu/gpu_split_k.h"
 #include "templates/ir/hopper_ir.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace deepgen {
@@ -50,10 +51,27 @@ std::vector<Fragment> HopperStore::fragments(int64_t m_tile, int64_t first8, int
   return out;
 }
 
+/// Where ptxas spilled (benchmarks/gpu/results/h200_spills): 848 configs of ping-pong tiles, 144 to 192 sums.
+bool HopperStore::forgets_addresses(const Gemm& p, int64_t sums, bool swap) {
+  constexpr int64_t kMany = 128, kMost = 160;
+  const auto reads = [&](OperandShape shape) {
+    return std::ranges::any_of(p.epilogue, [&](EpilogueOp op) {
+      const std::vector<EpilogueOperand> operands = operands_of(op);
+      return !operands.empty() && operands[0].shape == shape;
+    });
+  };
+  if (p.gate || sums <= kMany) return false;
+  if (swap) return sums > kMost || size_of(p.d) != 2 || reads(OperandShape::row);
+  return size_of(p.d) == 1 || (size_of(p.d) == 2 && sums > kMost && reads(OperandShape::column));
+}
+
 void HopperStore::emit() {
   if (t.split()) return store_partial_sums();
-  for (int64_t pass = 0; pass < t.m_tiles() * (t.bn / 8 / columns8()); ++pass)
+  const bool anew = forgets_addresses(p, t.sums(), t.swap);
+  for (int64_t pass = 0; pass < t.m_tiles() * (t.bn / 8 / columns8()); ++pass) {
+    if (anew && pass > 0) lane = ir.opaque(lane);
     store_pass(place_of(pass).first, place_of(pass).second, columns8(), pass);
+  }
   if (reads() && at.row_end) synchronize(); // all threads read rows, and TMA will write there
 }
 

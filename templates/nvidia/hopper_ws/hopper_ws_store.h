@@ -24,6 +24,9 @@ public:
   HopperStore(HopperIr&, const Gemm&, const HopperTiling&, const GpuIr::Arguments&, const HopperPlace&,
               const GatedSums& sums);
   void emit();
+  /// Whether each pass works out its addresses anew. Else those of a row of a tile are kept for the next one,
+  /// in registers that many sums do not leave.
+  static bool forgets_addresses(const Gemm&, int64_t sums, bool swap);
   /// Has TMA bring what the first passes of the tile read. Once a tile, behind the emit() of the one before.
   void fetch();
   static void initialise(HopperIr&, const HopperTiling&, Value memory); ///< its barriers, by as many threads

@@ -103,7 +103,7 @@ const FixedEdge kKernels[] = {
 Kernel compile(const FixedEdge& x) { return compile_hopper(x.problem, std::string(x.tile) + " " + x.rest); }
 
 const HopperTile& tile_of(const HopperTiling& t, const char* name) {
-  return t.left.name == name ? t.left : t.right;
+  return t.left.name() == name ? t.left : t.right;
 }
 
 bool has_edges(const HopperTiling& t) { return t.left.edge_rows || t.right.edge_rows; }

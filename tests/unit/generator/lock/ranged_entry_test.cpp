@@ -160,6 +160,15 @@ TEST_F(RangedEntryTest, KernelsOfBeforeAreStale) {
                       std::to_string(revision));
       EXPECT_EQ(stale("m=" + m + rest, cluster, now), "");
     }
+  // Many sums, of which values of columns took the registers.
+  const Problem biased =
+      Problem::parse("gemm m=4096 n=512 k=512 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt "
+                     "epilogue=bias align=2");
+  for (const auto& [bn, now] : {std::pair{"160", int64_t(6)}, {"176", 8}})
+    EXPECT_EQ(find_template("hopper_ws")
+                  .revision_for(biased, Config::parse(std::string("bm=128 bn=") + bn +
+                                                      " consumers=2 pingpong=1 swap=0")),
+              now);
   EXPECT_EQ(find_template("hopper_ws")
                 .revision_for(Problem::parse("gemm m=1..4096" + rest + " align=2"),
                               Config::parse("bm=0 bn=-64 swap=7 cluster_m=0")),

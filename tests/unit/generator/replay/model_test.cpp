@@ -34,7 +34,7 @@ bool is_as_timed(const Template& from, const Problem& problem, const Config& con
   if (from.name() != "hopper_ws") return true;
   const Gemm p = problem.as<Gemm>().as_batch();
   const HopperTiling t(p, config);
-  const HopperTile& tile = t.left.name == "a" ? t.left : t.right;
+  const HopperTile& tile = t.left.is_a() ? t.left : t.right;
   const int64_t part = tile.part_rows();
   return tile.edge_rows == 0 || (!tile.edge_skips && round_up(p.m, part) - p.m <= few_beyond(part));
 }
