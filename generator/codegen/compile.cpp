@@ -24,6 +24,14 @@
 namespace deepgen {
 namespace {
 
+/// C++ leaves open in which order arguments are evaluated, and with it the order of operations that templates
+/// emit: kernels of a tool by clang have other bytes than those of one by g++.
+#ifdef __clang__
+constexpr const char* kBuiltBy = " by clang";
+#else
+constexpr const char* kBuiltBy = "";
+#endif
+
 std::string printed(mlir::ModuleOp value) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -205,9 +213,12 @@ KernelFile compile_awkward(const Problem& problem, const std::string& arch, cons
 }
 
 std::string codegen_id() {
-  return std::string("llvm ") + DEEPGEN_LLVM_VERSION + " " + assembler() + " sources " + kCodegenHash;
+  return std::string("llvm ") + DEEPGEN_LLVM_VERSION + " " + assembler() + " sources " + kCodegenHash +
+         kBuiltBy;
 }
-std::string compiler_id(const std::string& arch) { return toolchain(arch) + " sources " + kCodegenHash; }
+std::string compiler_id(const std::string& arch) {
+  return toolchain(arch) + " sources " + kCodegenHash + kBuiltBy;
+}
 std::string toolchain(const std::string& arch) {
   return std::string("deepgen ") + DEEPGEN_VERSION + " llvm " + DEEPGEN_LLVM_VERSION + assembler_of(arch);
 }

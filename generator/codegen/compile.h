@@ -20,8 +20,8 @@ KernelFile compile_candidate(const Problem&, const std::string& arch, const Choi
 KernelFile compile_awkward(const Problem&, const std::string& arch, const Choice&);
 
 /// Names everything that the code of a kernel depends on beside its problem and config: the sources of
-/// templates and code generation (a hash), and LLVM's and ptxas's versions. Kernels of all archs are
-/// recompiled when it changes.
+/// templates and code generation (a hash), LLVM's and ptxas's versions, and clang where it built this tool.
+/// Kernels of all archs are recompiled when it changes.
 std::string codegen_id();
 /// The part of it that kernels of the arch depend on, with this tool's version.
 std::string compiler_id(const std::string& arch);
