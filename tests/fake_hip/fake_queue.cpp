@@ -121,6 +121,11 @@ int hipMemsetD32Async(void* to, int value, size_t count, void* stream) {
     auto* words = static_cast<int*>(to);
     if (count * sizeof value >= size_t(64) << 20 && words[0] == value && words[count - 1] == value)
       return int(success);
+    if (const uint32_t byte = uint8_t(value);
+        uint32_t(value) == 0x01010101u * byte) { // much faster, unoptimized
+      std::memset(to, int(byte), count * sizeof value);
+      return int(success);
+    }
     for (size_t i = 0; i < count; ++i)
       std::memcpy(static_cast<char*>(to) + i * sizeof value, &value, sizeof value);
     return int(success);
