@@ -51,7 +51,7 @@ std::vector<Fragment> HopperStore::fragments(int64_t m_tile, int64_t first8, int
   return out;
 }
 
-/// Where ptxas spilled (benchmarks/gpu/results/h200_spills): 848 configs of ping-pong tiles, 144 to 192 sums.
+/// Where ptxas spilled (benchmarks/gpu/results/h200_spills): 976 configs of ping-pong tiles, 144 to 192 sums.
 bool HopperStore::forgets_addresses(const Gemm& p, int64_t sums, bool swap) {
   constexpr int64_t kMany = 128, kMost = 160;
   const auto reads = [&](OperandShape shape) {
