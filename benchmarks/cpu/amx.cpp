@@ -13,7 +13,8 @@
 
 namespace {
 
-constexpr long kTile = 1024; // bytes
+constexpr long kTile = 1024;       // bytes
+constexpr size_t kBytes = 4 << 20; // of a buffer
 double gigahertz = 1;
 char *left, *right, *sums;
 
@@ -120,6 +121,43 @@ void blocks() {
     });
 }
 
+/// What is multiplied decides, too: zeros at first, then numbers between -1 and 1.
+void fill_with_numbers() {
+  for (char* buffer : {left, right})
+    for (size_t i = 0; i < kBytes; i += 2) {
+      const float x = float(std::rand() % 256 - 128) / 128;
+      uint32_t word;
+      std::memcpy(&word, &x, 4);
+      const auto high = uint16_t(word >> 16);
+      std::memcpy(buffer + i, &high, 2);
+    }
+  _tile_loadd(4, left, 64);
+  _tile_loadd(5, left + kTile, 64);
+  _tile_loadd(6, right, 64);
+  _tile_loadd(7, right + kTile, 64);
+}
+
+/// Of one sweep after the other for four seconds, in slices of 0.1 s: a host may slow a core down that has
+/// multiplied for a while.
+void go_on() {
+  constexpr int kSlices = 40;
+  double slices[kSlices];
+  for (double& slice : slices) {
+    timespec t;
+    const auto now = [&] {
+      return clock_gettime(CLOCK_MONOTONIC, &t), double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+    };
+    const double begin = now();
+    long count = 0;
+    for (; now() - begin < 0.1; count += 8 * 32 * 4)
+      for (long p = 0; p < 8; ++p) products(kPacked, left + p * (64 << 10), right, 32);
+    slice = (now() - begin) / double(count);
+  }
+  std::sort(slices, slices + kSlices);
+  std::printf("k 1024, for 4 s, slices of 0.1 s: least, median, most %24.2f %.2f %.2f ns\n", slices[0] * 1e9,
+              slices[kSlices / 2] * 1e9, slices[kSlices - 1] * 1e9);
+}
+
 /// k 1024, both packed, with the sums stored behind it; and in between one tile every so many steps.
 void stores() {
   for (long every : {0L, 32L, 16L, 8L}) {
@@ -149,19 +187,23 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "no AMX, or the system refuses it\n");
     return 1;
   }
-  const size_t bytes = 4 << 20;
   for (char** buffer : {&left, &right, &sums}) {
-    *buffer = static_cast<char*>(std::aligned_alloc(2 << 20, bytes));
-    std::memset(*buffer, 0, bytes);
+    *buffer = static_cast<char*>(std::aligned_alloc(2 << 20, kBytes));
+    std::memset(*buffer, 0, kBytes);
   }
   alignas(64) uint8_t config[64] = {1};
   for (int i = 0; i < 8; ++i) config[16 + 2 * i] = 64, config[48 + i] = 16;
   __asm__ volatile("" ::"r"(config) : "memory"); // GCC 12 leaves out what only the next line reads
   _tile_loadconfig(config);
   std::printf("cycles of %.2f GHz; a product is of 16 x 16 x 32 bf16\n", gigahertz);
-  one_by_one();
-  blocks();
-  stores();
+  for (const char* what : {"zeros", "numbers between -1 and 1"}) {
+    std::printf("operands are %s\n", what);
+    one_by_one();
+    blocks();
+    stores();
+    go_on();
+    fill_with_numbers();
+  }
   _tile_release();
   return 0;
 }
