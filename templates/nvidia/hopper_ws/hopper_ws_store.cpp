@@ -2,6 +2,7 @@
 
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_split_k.h"
+#include "templates/ir/epilogue.h"
 #include "templates/ir/hopper_ir.h"
 
 #include <algorithm>
