@@ -76,12 +76,7 @@ GpuEpilogue::GpuEpilogue(GpuIr& ir, const Gemm& p, const GpuIr::Arguments& argum
         bases_[operand.name] = matrix_base(operand.name, p.epilogue_type());
 }
 
-bool GpuEpilogue::reads_matrices(const Gemm& p) {
-  return std::any_of(p.epilogue.begin(), p.epilogue.end(), [](EpilogueOp op) {
-    const std::vector<EpilogueOperand> operands = operands_of(op);
-    return !operands.empty() && operands[0].shape == OperandShape::matrix;
-  });
-}
+bool GpuEpilogue::reads_matrices(const Gemm& p) { return has_operand(p.epilogue, OperandShape::matrix); }
 
 Value GpuEpilogue::matrix_base(const std::string& name, Type type) {
   Value base = arguments_.at(name);

@@ -8,6 +8,8 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "templates/ir/ir_builder.h"
 
+#include <algorithm>
+
 namespace deepgen {
 namespace {
 
@@ -49,6 +51,12 @@ std::vector<EpilogueOperand> operands_of(EpilogueOp op) {
     out.push_back({x.name, shape});
   }
   return out;
+}
+
+bool has_operand(const std::vector<EpilogueOp>& ops, OperandShape shape) {
+  return std::ranges::any_of(ops, [&](EpilogueOp op) {
+    return std::ranges::any_of(operands_of(op), [&](const EpilogueOperand& x) { return x.shape == shape; });
+  });
 }
 
 std::vector<std::string> epilogue_args(const std::vector<EpilogueOp>& ops, bool strides) {

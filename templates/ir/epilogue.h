@@ -24,6 +24,8 @@ struct EpilogueOperand {
 };
 /// The operands of a step: none for functions, two for clamp, else one.
 std::vector<EpilogueOperand> operands_of(EpilogueOp);
+/// Whether a step has one of that shape.
+bool has_operand(const std::vector<EpilogueOp>&, OperandShape);
 /// The argument slots of all operands of an epilogue, in kernel_abi.h's order. With `strides`, the matrices'
 /// leading dimensions are followed by their batch strides.
 std::vector<std::string> epilogue_args(const std::vector<EpilogueOp>&, bool strides);

@@ -5,7 +5,6 @@
 #include "templates/ir/epilogue.h"
 #include "templates/ir/hopper_ir.h"
 
-#include <algorithm>
 #include <numeric>
 
 namespace deepgen {
@@ -55,15 +54,10 @@ std::vector<Fragment> HopperStore::fragments(int64_t m_tile, int64_t first8, int
 /// Where ptxas spilled (benchmarks/gpu/results/h200_spills): 976 configs of ping-pong tiles, 144 to 192 sums.
 bool HopperStore::forgets_addresses(const Gemm& p, int64_t sums, bool swap) {
   constexpr int64_t kMany = 128, kMost = 160;
-  const auto reads = [&](OperandShape shape) {
-    return std::ranges::any_of(p.epilogue, [&](EpilogueOp op) {
-      const std::vector<EpilogueOperand> operands = operands_of(op);
-      return !operands.empty() && operands[0].shape == shape;
-    });
-  };
   if (p.gate || sums <= kMany) return false;
-  if (swap) return sums > kMost || size_of(p.d) != 2 || reads(OperandShape::row);
-  return size_of(p.d) == 1 || (size_of(p.d) == 2 && sums > kMost && reads(OperandShape::column));
+  if (swap) return sums > kMost || size_of(p.d) != 2 || has_operand(p.epilogue, OperandShape::row);
+  return size_of(p.d) == 1 ||
+         (size_of(p.d) == 2 && sums > kMost && has_operand(p.epilogue, OperandShape::column));
 }
 
 void HopperStore::emit() {
