@@ -1,5 +1,6 @@
 #include "tests/amd_sim/machine/wave.h"
 
+#include "tests/amd_sim/machine/decode.h"
 #include "tests/amd_sim/machine/workgroup.h"
 #include "tests/ptx_sim/program/fault.h"
 
