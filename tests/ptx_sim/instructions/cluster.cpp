@@ -31,8 +31,6 @@ void Cluster::land_all(const Warp& teller) {
 
 namespace {
 
-void nothing(Warp&, const Instruction&) {}
-
 /// mapa d, address, rank
 void map_address(Warp& w, const Instruction& in) {
   const uint64_t *address = w.in(in.at(1)), *rank = w.in(in.at(2));

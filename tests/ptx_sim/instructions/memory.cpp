@@ -183,8 +183,6 @@ void wait_all_copies(Warp& w, const Instruction&) {
   know_copies(w, w.copy_group++);
 }
 
-void nothing(Warp&, const Instruction&) {}
-
 /// prefetch.global.L2 [a]: hardware would forgive an address that does not exist, but it is a mistake.
 void prefetch(Warp& w, const Instruction& in) {
   for (int l = 0; l < 32; ++l)

@@ -8,7 +8,6 @@ namespace {
 
 void branch(Warp& w, const Instruction& in) { w.branch(in.target); }
 void leave(Warp& w, const Instruction&) { w.exit_lanes(); }
-void nothing(Warp&, const Instruction&) {}
 
 void barrier_arrive(Warp& w, NamedBarrier& b, uint32_t expected) {
   if (b.arrived && b.expected != expected)

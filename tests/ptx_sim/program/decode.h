@@ -22,6 +22,9 @@ struct Opcode {
 int type_bytes(const std::string& type);
 uint8_t format_of(const std::string& type); ///< Format of "f16", "e4m3", "s8", ...; throws Fault
 
+/// What an instruction does that orders or hints only.
+inline void nothing(Warp&, const Instruction&) {}
+
 // Each fills `in` and returns true, or leaves an instruction that is not its own.
 bool decode_arithmetic(const Opcode&, Instruction& in);
 bool decode_float(const Opcode&, Instruction& in);

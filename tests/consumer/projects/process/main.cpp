@@ -46,7 +46,8 @@ void process::hook() {
   REQUIRE(deepgen_set_parallel_for(nullptr, nullptr, 0) == DEEPGEN_OK);
 }
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc > 1) process::repetitions = std::atoi(argv[1]);
   REQUIRE(deepgen_set_num_threads(4) == DEEPGEN_OK);
   const struct {
     const char* name;
