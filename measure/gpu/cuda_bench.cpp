@@ -90,7 +90,7 @@ public:
       const double window = wall_seconds();
       double clock = 0;
       while (wall_seconds() - window < kHeatWindow) {
-        const Sample s = sample(*heater_);
+        const Sample s = sample([this]() -> Replay& { return *heater_; });
         clock =
             s.megahertz > 0 && !on_.smi ? s.megahertz : 1 / s.seconds; // it is the same graph in every window
       }
@@ -140,7 +140,8 @@ private:
     if (!launches) {
       launches = launches_for(
           time_once(sets, enqueue)); // longer than it takes among others, so that the guess is too few
-      const double seconds = sample(*make(0, launches)).seconds;
+      const auto first = make(0, launches);
+      const double seconds = sample([&]() -> Replay& { return *first; }).seconds;
       if (bursts || seconds * double(launches) < kFullSample) launches = launches_for(seconds);
       if (bursts) burst_launches_ = launches;
     }
@@ -148,12 +149,12 @@ private:
     for (int64_t first = 0; first == 0 || first + launches <= sets; first += launches)
       parts.push_back(make(first, launches));
     if (!heater_) heater_ = parts.front();
-    const auto take = [this, parts, launches] {
+    const auto next = [this, parts, launches]() -> Replay& {
       const size_t part = size_t((next_set_ + launches - 1) / launches) % parts.size();
       next_set_ = int64_t(part + 1) * launches;
-      return sample(*parts[part]);
+      return *parts[part];
     };
-    return {take, launches, bursts ? Bench::burst_rest : 0};
+    return {[this, next] { return sample(next); }, launches, bursts ? Bench::burst_rest : 0};
   }
 
   /// The second of two calls: the first one may load code.
@@ -167,11 +168,16 @@ private:
     return elapsed();
   }
 
-  Sample sample(Replay& replay) {
+  /// `next` says for each attempt what is replayed: what the one before has read would be in the caches.
+  Sample sample(const std::function<Replay&()>& next) {
     Sample s;
+    double delay = kDelay;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      Replay& replay = next();
+      replay.delay = std::max(replay.delay, delay);
       s = sample_once(replay);
       if (s.clean) break;
+      delay = replay.delay;
     }
     if (platform() == Platform::hip) return s; // whose delay reads no clock
     ClockReading r;
