@@ -51,6 +51,10 @@ class MmaSync : public GemmTemplate {
 public:
   std::string name() const override { return "mma_sync"; }
   int64_t revision() const override { return 1; }
+  /// 2: the last products with a tile of doubles come behind the barrier.
+  int64_t revision_for(const Gemm& p, const Config&) const override {
+    return p.a == Type::f64 ? 2 : revision();
+  }
   bool serves_range(Size) const override { return true; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;

@@ -149,10 +149,8 @@ void MmaLoop::start_part(Value coming, const Position& now, int64_t part) {
 /// A tile: `now` has the sums, the fragments of its first step, and the position. A stage is overwritten one
 /// barrier after it was last read; one barrier a tile does for both that and the arrival of the next tile.
 Values MmaLoop::body(Value index, mlir::ValueRange now) {
-  const size_t sum_count = sums_.size(), rest = now.size() - fill_.size() - 2;
-  sums_.assign(now.begin(), now.begin() + ptrdiff_t(sum_count));
-  Values present(now.slice(sum_count, rest - sum_count));
-  const Position position{now[rest], now[rest + 1], Values(now.drop_front(rest + 2))};
+  Values present;
+  const Position position = take_state(now, present);
   Value to_read = following(position.reading), coming = ir_.add(index, ahead());
   for (int64_t step = 0; step < t_.steps; ++step) {
     const bool last = step + 1 == t_.steps;
@@ -164,21 +162,48 @@ Values MmaLoop::body(Value index, mlir::ValueRange now) {
     }
     Value at = stage(last ? to_read : position.reading);
     const int64_t coming_step = last ? 0 : step + 1;
-    Values later = t_.shape.doubles ? Values() : read(at, coming_step);
-    if (parts() > 1 && step < parts())
-      start_part(coming, position, step);
-    else if (parts() == 1 && step == 0 && !last)
-      start(coming, position);
-    if (t_.shape.doubles)
-      later = multiply_and_read(present, at, coming_step);
-    else
-      multiply_step(present);
+    Values later = read(at, coming_step);
+    if (step == 0 && !last) start(coming, position);
+    multiply_step(present);
     present = later;
   }
+  return state(to_read, position, present);
+}
+
+/// The same of doubles, whose last step is multiplied in the next turn, when the first one's fragments are
+/// read: the assembler moves products to the front of a barrier, and none would be left behind it to hide
+/// those reads. `now` has the fragments of the tile's before, and none for the first.
+Values MmaLoop::turn_of_doubles(Value index, mlir::ValueRange now, bool first) {
+  Values present;
+  const Position position = take_state(now, present);
+  Value coming = ir_.add(index, ahead());
+  for (int64_t step = 0; step < t_.steps; ++step) {
+    if (parts() > 1 && step < parts())
+      start_part(coming, position, step);
+    else if (parts() == 1 && step == 0)
+      start(coming, position);
+    Value at = stage(position.reading);
+    present = first && step == 0 ? read(at, step) : multiply_and_read(present, at, step);
+  }
+  finish(stage(position.writing));
+  ir_.wait_copies(ahead() - 1);
+  ir_.barrier();
+  return state(following(position.reading), position, present);
+}
+
+/// From what the loop carries: the sums, to their place, fragments and the position.
+MmaLoop::Position MmaLoop::take_state(mlir::ValueRange now, Values& fragments) {
+  const size_t rest = now.size() - fill_.size() - 2;
+  fragments = Values(now.slice(sums_.size(), rest - sums_.size()));
+  sums_.assign(now.begin(), now.begin() + ptrdiff_t(sums_.size()));
+  return {now[rest], now[rest + 1], Values(now.drop_front(rest + 2))};
+}
+
+Values MmaLoop::state(Value reading, const Position& before, mlir::ValueRange fragments) {
   Values out = sums_;
-  out.append(present);
-  out.append({to_read, following(position.writing)});
-  out.append(next(position.from));
+  out.append(fragments.begin(), fragments.end());
+  out.append({reading, following(before.writing)});
+  out.append(next(before.from));
   return out;
 }
 
@@ -201,6 +226,7 @@ Values MmaLoop::run(Values sums) {
 
 Values MmaLoop::sum_up() {
   fill_ring();
+  if (t_.shape.doubles && t_.ring > 1) return sum_up_doubles();
   Values fragments = read(memory_, 0);
   if (t_.ring == 1) {
     whole_tile_at_once(fragments);
@@ -215,6 +241,20 @@ Values MmaLoop::sum_up() {
                                    [&](Value index, mlir::ValueRange now) { return body(index, now); });
   results.truncate(sum_count);
   return results;
+}
+
+Values MmaLoop::sum_up_doubles() {
+  Values carried = sums_;
+  carried.append({ir_.c(0), ir_.c(ahead() * t_.stage_bytes)});
+  carried.append(from_);
+  carried = turn_of_doubles(ir_.c(0), carried, true);
+  carried = ir_.rolled_loop(ir_.c(1), range_.tile_count, 1, carried, [&](Value index, mlir::ValueRange now) {
+    return turn_of_doubles(index, now, false);
+  });
+  Values last;
+  take_state(carried, last);
+  multiply_step(last);
+  return sums_;
 }
 
 } // namespace deepgen

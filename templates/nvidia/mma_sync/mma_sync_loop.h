@@ -39,7 +39,11 @@ private:
   void fill_ring();
   Values sum_up();
   void whole_tile_at_once(Values fragments);
+  Values sum_up_doubles();
   Values body(Value index, mlir::ValueRange now);
+  Values turn_of_doubles(Value index, mlir::ValueRange now, bool first);
+  Position take_state(mlir::ValueRange now, Values& fragments);
+  Values state(Value reading, const Position&, mlir::ValueRange fragments);
   void start(Value coming, const Position&);
   void start_part(Value coming, const Position&, int64_t part);
   void begin_words(Value index, mlir::ValueRange from, Value at);
