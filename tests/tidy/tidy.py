@@ -2,7 +2,7 @@
 """Each source by itself through clang-tidy, by the checks of .clang-tidy. A source that only compiles behind others, in a unity
 source, fails as well.
 
-usage: tidy.py CLANG_TIDY SOURCE BUILD [--seconds 60] [--commits N] [--jobs 2] [--cache FOLDER] [--only WORD ...]
+usage: tidy.py CLANG_TIDY SOURCE BUILD [--seconds 75] [--commits N] [--jobs 2] [--cache FOLDER] [--only WORD ...]
   BUILD      has compile_commands.json; its unity sources are taken apart
   --seconds  no source is begun behind this time; 0: all are checked
   --commits  only sources that the last N commits changed, merges apart, or that are not committed; where git knows them
@@ -201,7 +201,7 @@ def main():
     parser.add_argument("clang_tidy")
     parser.add_argument("source")
     parser.add_argument("build")
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seconds", type=float, default=75)
     parser.add_argument("--commits", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cache")

@@ -46,8 +46,7 @@ void process::hook() {
   REQUIRE(deepgen_set_parallel_for(nullptr, nullptr, 0) == DEEPGEN_OK);
 }
 
-int main(int argc, char** argv) {
-  if (argc > 1) process::repetitions = std::atoi(argv[1]);
+int main() {
   REQUIRE(deepgen_set_num_threads(4) == DEEPGEN_OK);
   const struct {
     const char* name;

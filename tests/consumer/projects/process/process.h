@@ -56,8 +56,6 @@ inline bool equal_bits(const std::vector<float>& x, const std::vector<float>& y)
   return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
 }
 
-inline int repetitions = 200; ///< of what threads may disturb now and then: main()'s argument
-
 // Each ends the process where something is not so.
 void static_constructors();
 void thread_destructors();

@@ -11,7 +11,7 @@ function(attack build cxx flags)
   build(${build} -v)
   expect("-flto")
   expect_not("-fno-lto")
-  run(${build}/app 20) # consumer.process repeats the same code more often
+  run(${build}/app)
   expect("all held")
 endfunction()
 
