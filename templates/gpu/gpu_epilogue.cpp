@@ -131,7 +131,12 @@ std::vector<GpuEpilogue::Piece> GpuEpilogue::pieces(llvm::ArrayRef<Fragment> fra
       out.push_back(piece);
     }
   }
-  load_c(out);
+  return out;
+}
+
+std::vector<GpuEpilogue::Piece> GpuEpilogue::loaded(llvm::ArrayRef<Fragment> fragments, Bounds bounds) {
+  std::vector<Piece> out = pieces(fragments, bounds);
+  if (!fragments.front().scaled) load_c(out);
   load_operands(out);
   return out;
 }
@@ -149,9 +154,6 @@ Values GpuEpilogue::in_compute_type(Type type, Value elements) {
 
 /// C is not to be touched when beta is 0: one branch, the same for all threads, around all of its loads.
 void GpuEpilogue::load_c(llvm::MutableArrayRef<Piece> all) {
-  Value beta = arguments_.at("beta");
-  const bool integer = problem_.d == Type::i32;
-  Value used = integer ? ir_.not_equal(beta, ir_.c(0)) : ir_.is_not(beta, 0.0);
   size_t total = 0;
   for (Piece& piece : all) total += piece.accumulators.size();
   auto loads = [&] {
@@ -159,8 +161,8 @@ void GpuEpilogue::load_c(llvm::MutableArrayRef<Piece> all) {
     for (Piece& piece : all) llvm::append_range(out, load_matrix("c", problem_.d, piece));
     return out;
   };
-  auto zeros = [&] { return Values(total, integer ? ir_.c(0) : ir_.number(compute_, 0.0)); };
-  Values c = ir_.branch(used, llvm::SmallVector<mlir::Type>(total, compute_), loads, zeros);
+  auto zeros = [&] { return Values(total, problem_.d == Type::i32 ? ir_.c(0) : ir_.number(compute_, 0.0)); };
+  Values c = ir_.branch(used(), llvm::SmallVector<mlir::Type>(total, compute_), loads, zeros);
   size_t next = 0;
   for (Piece& piece : all)
     for (size_t i = 0; i < piece.accumulators.size(); ++i) piece.c.push_back(c[next++]);
@@ -203,17 +205,45 @@ void GpuEpilogue::load_operands(llvm::MutableArrayRef<Piece> all) {
       }
 }
 
-Value GpuEpilogue::scaled_sum(Value accumulator, Value c) {
-  Value alpha = arguments_.at("alpha"), beta = arguments_.at("beta");
-  if (problem_.d == Type::i32) // wraps
-    return arith::AddIOp::create(ir_.b, ir_.loc, arith::MulIOp::create(ir_.b, ir_.loc, alpha, accumulator),
-                                 arith::MulIOp::create(ir_.b, ir_.loc, beta, c));
-  Value x = ir_.mulf(alpha, ir_.convert(compute_, accumulator));
-  return ir_.multiply_add(beta, c, x);
+Value GpuEpilogue::used() const {
+  Value beta = arguments_.at("beta");
+  return problem_.d == Type::i32 ? ir_.not_equal(beta, ir_.c(0)) : ir_.is_not(beta, 0.0);
+}
+
+Value GpuEpilogue::times_alpha(Value sum) {
+  Value alpha = arguments_.at("alpha");
+  if (problem_.d == Type::i32) return arith::MulIOp::create(ir_.b, ir_.loc, alpha, sum); // wraps
+  return ir_.mulf(alpha, ir_.convert(compute_, sum));
+}
+
+Value GpuEpilogue::with_c(Value scaled, Value c) {
+  Value beta = arguments_.at("beta");
+  if (problem_.d == Type::i32)
+    return arith::AddIOp::create(ir_.b, ir_.loc, scaled, arith::MulIOp::create(ir_.b, ir_.loc, beta, c));
+  return ir_.multiply_add(beta, c, scaled);
+}
+
+Values GpuEpilogue::scale(mlir::ValueRange sums, Bounds bounds, int64_t parts,
+                          llvm::function_ref<std::vector<Fragment>(int64_t)> part) {
+  Values scaled;
+  for (Value sum : sums) scaled.push_back(times_alpha(sum));
+  auto and_c = [&] {
+    Values out;
+    for (int64_t number = 0; number < parts; ++number) {
+      Values c;
+      for (const Piece& piece : pieces(part(number), bounds))
+        llvm::append_range(c, load_matrix("c", problem_.d, piece));
+      for (Value x : c) out.push_back(with_c(scaled[out.size()], x));
+    }
+    return out;
+  };
+  return ir_.branch(used(), llvm::SmallVector<mlir::Type>(scaled.size(), compute_), and_c,
+                    [&] { return scaled; });
 }
 
 Value GpuEpilogue::finish(const Piece& piece, int64_t lane) {
-  Value x = scaled_sum(piece.accumulators[size_t(lane)], piece.c[size_t(lane)]);
+  Value x = piece.accumulators[size_t(lane)];
+  if (!piece.c.empty()) x = with_c(times_alpha(x), piece.c[size_t(lane)]);
   auto operand = [&](const EpilogueOperand& o) { return piece.operands.at(o.name)[size_t(lane)]; };
   for (EpilogueOp op : problem_.epilogue) {
     x = operands_of(op).empty() ? gpu_function(ir_, problem_, op, x) : apply_epilogue(ir_, {op}, x, operand);
@@ -222,7 +252,7 @@ Value GpuEpilogue::finish(const Piece& piece, int64_t lane) {
 }
 
 Values GpuEpilogue::results(llvm::ArrayRef<Fragment> fragments, Bounds bounds) {
-  std::vector<Piece> all = pieces(fragments, bounds);
+  std::vector<Piece> all = loaded(fragments, bounds);
   Values out;
   auto piece = all.begin();
   for (const Fragment& f : fragments) {
@@ -256,7 +286,7 @@ void GpuEpilogue::write(const Piece& piece, Value elements) {
 }
 
 void GpuEpilogue::store(llvm::ArrayRef<Fragment> fragments, Bounds bounds) {
-  for (const Piece& piece : pieces(fragments, bounds)) {
+  for (const Piece& piece : loaded(fragments, bounds)) {
     Values elements;
     for (size_t i = 0; i < piece.accumulators.size(); ++i) elements.push_back(finish(piece, int64_t(i)));
     write(piece, ir_.encode(problem_.d, ir_.pack(elements)));

@@ -12,7 +12,8 @@ namespace deepgen {
 struct Fragment {
   Value row, column;
   Values values;
-  Values given{}; ///< as many elements of the matrix that GpuEpilogue::give() names
+  Values given{};      ///< as many elements of the matrix that GpuEpilogue::give() names
+  bool scaled = false; ///< values are those of GpuEpilogue::scale()
 };
 
 /// Which coordinates of a fragment may lie outside of D (they are not negative).
@@ -39,6 +40,12 @@ public:
   Values results(llvm::ArrayRef<Fragment>, Bounds);
   void write(Value row, Value column, Value elements, Bounds);
 
+  /// alpha times the sums, and beta times C beside, of all fragments of a thread at once: one branch around
+  /// all of C, whose code calls without a beta jump over once. The fragments that `part` makes of the number
+  /// of a part have the next sums; C of a part is loaded together.
+  Values scale(mlir::ValueRange sums, Bounds, int64_t parts,
+               llvm::function_ref<std::vector<Fragment>(int64_t)> part);
+
   /// From now on fragments bring their elements of this matrix of the epilogue: it is not loaded.
   void give(const std::string& matrix) { given_ = matrix; }
 
@@ -52,14 +59,17 @@ private:
   /// The value that `make` gave for the same key in the same block of code: vectors are read once for many
   /// rows.
   Value remember(const std::string& what, Value of, int64_t number, const std::function<Value()>& make);
-  std::vector<Piece> pieces(llvm::ArrayRef<Fragment>, Bounds); ///< with their operands
+  std::vector<Piece> pieces(llvm::ArrayRef<Fragment>, Bounds); ///< without their operands
+  std::vector<Piece> loaded(llvm::ArrayRef<Fragment>, Bounds); ///< with them, and C
   void write(const Piece&, Value elements);
   void load_c(llvm::MutableArrayRef<Piece>);
   void load_operands(llvm::MutableArrayRef<Piece>);
   Values load_matrix(const std::string& name, Type, const Piece&);
   Values in_compute_type(Type, Value elements);
   Value load_vector_element(const std::string& name, Type, Value index);
-  Value scaled_sum(Value accumulator, Value c);
+  Value used() const; ///< i1: beta is not 0
+  Value times_alpha(Value sum);
+  Value with_c(Value scaled, Value c);
   Value finish(const Piece&, int64_t lane);
 
   GpuIr& ir_;

@@ -36,6 +36,7 @@ public:
   GatedSums(const GpuGate& gate, mlir::ValueRange sums, mlir::ValueRange up)
       : gate_(gate), sums_(sums), up_(up) {}
 
+  bool gated() const { return gate_.has_value(); }
   Value operator[](size_t i) const { return gate_ ? gate_->product(sums_[i], up_[i]) : sums_[i]; }
 
 private:

@@ -192,10 +192,28 @@ int64_t HopperWs::workspace(const Gemm& p, const Config& config) const {
   return std::max({t.pack.end(), split_workspace(p, config), HopperStreamK::workspace(t, t.work(p))});
 }
 
+namespace {
+
+/// HopperTiling::one_tile of a config that need not be a legal one.
+bool may_have_one_tile(const Gemm& p, llvm::function_ref<int64_t(std::string_view)> value) {
+  const int64_t cluster_m = value("cluster_m"), cluster_n = value("cluster_n"), m = p.group_rows(),
+                n = p.sum_columns();
+  const bool swap = value("swap") != 0;
+  if (cluster_m < 1 || cluster_n < 1 || cluster_m * cluster_n > most_blocks_of_one_tile) return false;
+  if (p.groups || p.ranged() || value("stream_k") || value("splits") != 1 || value("cluster_k") != 1)
+    return false;
+  return ceil_div(swap ? n : m, value("bm") * cluster_m) * ceil_div(swap ? m : n, value("bn") * cluster_n) *
+             p.batch * cluster_m * cluster_n <=
+         most_blocks_of_one_tile;
+}
+
+} // namespace
+
 int64_t HopperWs::revision_for(const Gemm& p, const Config& config) const {
   const auto value = [&](std::string_view name) { return value_or(config, 0, name, 0); };
   const int64_t bm = value("bm"), bn = value("bn"), consumers = value("pingpong") ? 1 : value("consumers");
   const bool exists = bm > 0 && bm <= 256 && bn > 0 && bn <= 256 && consumers > 0;
+  if (exists && may_have_one_tile(p, value)) return 9;
   if (exists && HopperStore::forgets_addresses(p, bm / 64 / consumers * bn / 2, value("swap") != 0)) return 8;
   for (const auto& [name, value] : config.values)
     if (name.starts_with("cluster_") && value > 1) return 7;

@@ -44,6 +44,13 @@ struct HopperTile {
   int64_t rows64_bytes() const { return k_major ? 64 * 128 : slice_bytes; } ///< from 64 rows to the next 64
 };
 
+namespace hopper {
+/// Kernels with no more blocks have one tile a block, and no walk from tile to tile: as many multiprocessors
+/// as an H100 SXM, H200 or GH200 has. Where there are fewer, blocks run after each other. Tests lower it, to
+/// see few tiles walked over.
+inline int64_t most_blocks_of_one_tile = 132;
+} // namespace hopper
+
 /// How sums leave through shared memory: boxes of a few rows of D with up to 128 bytes each.
 struct HopperStaging {
   int64_t columns = 0;   ///< of D in a box
@@ -57,6 +64,7 @@ struct HopperStaging {
   /// A matrix of the epilogue, "residual" or "multiplier", that TMA brings to the buffers while the main loop
   /// runs: what becomes of it leaves from there. Empty: none.
   std::string reads;
+  bool by_threads = false; ///< though TMA could: of few bytes, once, they take less time
   int64_t buffer_bytes() const { return boxes * box_bytes; }
   int64_t copied_bytes() const { return boxes * rows * row_bytes; } ///< to or from a buffer
 };
@@ -112,7 +120,7 @@ struct HopperTiling {
   bool waits() const { return dependent || pack.any(); }
   /// The same of its launch: with stream_k it waits on its way, for the launch that clears flags.
   bool starts_early() const { return waits() || stream_k; }
-  bool stores_tiles() const { return align_d >= 16 && parts() == 1; } ///< by TMA
+  bool stores_tiles() const { return align_d >= 16 && parts() == 1 && !staging.by_threads; } ///< by TMA
   /// A thread's sums of each weight of a gate.
   std::vector<Values> by_weight(const Values& sums) const;
   void check() const; ///< throws Error for a config that is not legal, and whose kernel would wait for copies
@@ -126,12 +134,26 @@ struct HopperTiling {
   int64_t read_barriers_offset() const { return barriers_offset + 16 * stages; }
   /// Tiles of clusters of all splits and batch entries.
   int64_t work(const Gemm& p) const { return clusters_m * clusters_n * splits * p.batch; }
+  /// Whether each block has one tile, where a device has a multiprocessor for each
+  /// (hopper::most_blocks_of_one_tile). Nothing hides what comes before its main loop and behind it.
+  bool one_tile(const Gemm& p) const {
+    return !stream_k && parts() == 1 && !p.groups && !p.ranged() &&
+           work(p) * cluster() <= hopper::most_blocks_of_one_tile;
+  }
+  /// Whether there are as many blocks as tiles, instead of some that walk from tile to tile. Not of packed
+  /// operands, for which that took 1 % longer.
+  bool once(const Gemm& p) const { return one_tile(p) && !pack.any(); }
+  /// alpha and beta for all sums of a tile at once, where registers hold them.
+  bool scales_at_once(const Gemm& p) const {
+    return one_tile(p) && !p.gate && sums() <= (consumers == 1 ? 128 : swap ? 80 : 96);
+  }
   /// Of D, in a tile of a cluster.
   int64_t cluster_rows() const { return swap ? bn * cluster_n : bm * cluster_m; }
   int64_t cluster_columns() const { return (swap ? bm * cluster_m : bn * cluster_n) / weights; }
 
 private:
   HopperStaging staging_of(const Gemm&) const;
+  bool stores_few(const Gemm&, const HopperStaging&) const;
   void set_buffers(const Gemm&);
   void set_edges(const Gemm&);
 };
@@ -143,8 +165,8 @@ class HopperWs : public GemmTemplate {
 public:
   std::string name() const override { return "hopper_ws"; }
   int64_t revision() const override { return 6; } ///< asks for tensor maps ahead; consumers ask for stages
-  int64_t revision_for(const Gemm&, const Config&) const override; ///< 7: blocks of a cluster end otherwise;
-  ///< 8: and many sums are stored otherwise
+  /// 7: blocks of a cluster end otherwise; 8: and many sums are stored otherwise; 9: one tile a block
+  int64_t revision_for(const Gemm&, const Config&) const override;
   bool serves_range(Size) const override { return true; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;

@@ -204,7 +204,10 @@ private:
     if (t.cluster_k > 1) return kStore + kClusterSum + double(t.partials.bytes) / kClusterBytes;
     const double each = t.split() ? 4.0 : double(size_of(p.d)) / double(t.weights);
     const double written = double(t.bm * t.bn) * each * running / bandwidth * hertz;
-    const double way = t.stores_tiles() ? 1 : t.split() ? kSplitStore : kThreadStore, sums = double(t.sums());
+    const double way = t.stores_tiles() || t.staging.by_threads ? 1
+                       : t.split()                              ? kSplitStore
+                                                                : kThreadStore,
+                 sums = double(t.sums());
     return kStore + sums * (kSum * way + kStep * double(epilogue_length(p) * t.consumers) / 2) +
            kWriteLeft * written;
   }

@@ -121,6 +121,8 @@ Value HopperKernel::k_tile(const Work& w, Value i) const {
 void HopperKernel::consume() {
   if (t.consumer_registers) ir.registers(true, t.consumer_registers);
   Value consumer = ir.sub(ir.warpgroup(), ir.c(1));
+  if (once && t.pingpong) return ir.branch(ir.less(consumer, 1), [&] { consume_tile(consumer); });
+  if (once) return consume_tile(consumer);
   Value first = first_step(), step = stride(), stages = ir.c(0);
   if (t.pingpong) {
     Value of_first = stream ? stream->count(first) : ir.c(tiles_k);
@@ -162,6 +164,16 @@ void HopperKernel::consume() {
     }
     return after;
   });
+  if (t.stores_tiles()) ir.wait_stores_read(0); // the block's memory is another's when it ends
+}
+
+void HopperKernel::consume_tile(Value consumer) {
+  const Work w = locate(cluster);
+  RingPlace place{ir.c(0), ir.c(0)};
+  const Values sums = accumulate(w, consumer, place);
+  HopperPlace tile{memory, w.m0, w.n0, w.entry, w.split, consumer, w.group, w.row_end};
+  if (!t.staging.reads.empty()) tile.parity = ir.c(0);
+  store(tile, sums);
   if (t.stores_tiles()) ir.wait_stores_read(0); // the block's memory is another's when it ends
 }
 
@@ -210,7 +222,7 @@ Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place)
   Values carried = {place.stage, place.parity, place.stage},
          none(size_t(t.sums()), mlir::LLVM::UndefOp::create(ir.b, ir.loc, type));
   carried.append(t.promote || any_k ? Values(size_t(t.sums()), ir.zero(type)) : none);
-  if (t.pingpong) take_turn(consumer);
+  if (t.pingpong && !once) take_turn(consumer);
   Values out = ir.rolled_loop(ir.c(0), w.k_count, 1, carried, [&](Value i, mlir::ValueRange before) {
     const RingPlace at{before[0], before[1]};
     const mlir::ValueRange total = before.drop_front(3);
@@ -240,7 +252,7 @@ Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place)
     next_carried.append(sums);
     return next_carried;
   });
-  if (t.pingpong) pass_turn(consumer);
+  if (t.pingpong && !once) pass_turn(consumer);
   place = {out[0], out[1]};
   Values sums = ir.finish_products(mlir::ValueRange(out).drop_front(3));
   release(out[2], any_k ? ir.at_least(w.k_count, 1) : Value());
@@ -334,7 +346,7 @@ Kernel HopperWs::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, 
   launch.block = {t.threads, 1, 1};
   launch.cluster = {t.cluster(), 1, 1};
   launch.shared = t.shared;
-  launch.persistent = true;
+  launch.persistent = !t.once(p);
   launch.dependent = t.starts_early();
   kernel.workspace = std::max(t.pack.end(), HopperStreamK::workspace(t, t.work(p)));
   std::tie(kernel.workspace_fixed, kernel.workspace_rule) = t.pack.workspace_rule(p);

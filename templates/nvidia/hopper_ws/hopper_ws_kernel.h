@@ -18,7 +18,7 @@ public:
       : ir(ir), p(p), t(t), products(t.of_products()), arguments(arguments), sizes(ir, p, arguments),
         clusters_m(ir.tiles(t.swap ? sizes.n : sizes.m, t.swap ? t.cluster_columns() : t.cluster_rows())),
         clusters_n(ir.tiles(t.swap ? sizes.m : sizes.n, t.swap ? t.cluster_rows() : t.cluster_columns())),
-        tiles_k(ir.tiles(sizes.k, t.bk)) {}
+        tiles_k(ir.tiles(sizes.k, t.bk)), once(t.once(p)) {}
   void emit();
 
 private:
@@ -57,6 +57,7 @@ private:
   void load(const HopperTile&, const std::optional<HopperEdge>&, Value first, Value part, Value blocks,
             Value k, Value entry, Value to, Value full);
   void consume();
+  void consume_tile(Value consumer);
   Values accumulate(const Work&, Value consumer, RingPlace& place);
   void fetch(const Work&, Value consumer, Value step);
   void release(Value stage, Value also);
@@ -90,6 +91,7 @@ private:
   const GpuSizes sizes;
   const SizeValue clusters_m, clusters_n; ///< along wgmma's M and N; with groups of all rows
   const SizeValue tiles_k;
+  const bool once;              ///< each block has one tile, and of ping-pong's consumers the first one
   Value memory, barriers;       ///< i32 addresses of shared memory
   Value rank;                   ///< in the cluster
   Value rank_m, rank_n, rank_k; ///< in each direction; null without

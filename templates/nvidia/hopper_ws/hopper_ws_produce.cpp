@@ -12,6 +12,7 @@ using hopper::kWarpgroup;
 void HopperKernel::produce() {
   if (t.producer_registers) ir.registers(false, t.producer_registers);
   auto walk = [&](const auto& body) {
+    if (once) return body(cluster, Values{ir.c(0), ir.c(0)});
     return ir.rolled_loop(first_step(), end(), stride(), {ir.c(0), ir.c(0)}, body);
   };
   auto fill = [&](Value index, mlir::ValueRange ring) {

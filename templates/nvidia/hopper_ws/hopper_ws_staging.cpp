@@ -52,8 +52,18 @@ HopperStaging HopperTiling::staging_of(const Gemm& p) const {
   const int64_t size = size_of(p.d);
   HopperStaging s = swap ? box_of(64 * size, size, bn, true) : box_of(bn / weights * size, size, 16, false);
   s.passes = swap ? m_tiles() / weights : m_tiles() * bn / weights / s.columns;
+  s.by_threads = one_tile(p) && stores_few(p, s);
   if (stores_tiles()) s.reads = matrix_like_d(p);
   return s;
+}
+
+/// Of one tile a block. Threads took 0.94 to 0.99 of TMA's time for 4 KiB of D, 1.00 for 8, and up to 1.06
+/// for 14 and more, and where TMA brings a matrix as well (benchmarks/gpu/results/h200_one_tile).
+bool HopperTiling::stores_few(const Gemm& p, const HopperStaging& s) const {
+  constexpr int64_t kFew = 8192, kChunk = 16; // bytes
+  const int64_t chunks = s.copied_bytes() / kChunk, threads = swap ? 128 : 32;
+  return !p.gate && align_d >= kChunk && matrix_like_d(p).empty() && bm <= m && bn <= n &&
+         bm * bn * size_of(p.d) <= kFew && chunks % threads == 0;
 }
 
 /// Two buffers hide stores. What is read may have one for each pass, as it arrives while the main loop runs:

@@ -22,6 +22,7 @@ HopperStore::HopperStore(HopperIr& ir, const Gemm& p, const HopperTiling& t,
 
 Values HopperStore::group(int64_t m_tile, int64_t column8) const {
   const size_t first = size_t(m_tile * t.bn / 2 + column8 * 4);
+  if (!scaled.empty()) return Values(scaled.begin() + first, scaled.begin() + first + 4);
   return {sums[first], sums[first + 1], sums[first + 2], sums[first + 3]};
 }
 
@@ -43,10 +44,9 @@ std::vector<Fragment> HopperStore::fragments(int64_t m_tile, int64_t first8, int
     if (t.swap) n[1] = ir.add(at.n0, ir.add(column, 1));
     for (size_t half = 0; half < 2; ++half)
       if (t.swap)
-        for (size_t i = 0; i < 2; ++i)
-          out.push_back({t.swap ? n[i] : m[half], t.swap ? m[half] : n[i], {s[2 * half + i]}});
+        for (size_t i = 0; i < 2; ++i) out.push_back({n[i], m[half], {s[2 * half + i]}, {}, !scaled.empty()});
       else
-        out.push_back({m[half], n[0], {s[2 * half], s[2 * half + 1]}});
+        out.push_back({m[half], n[0], {s[2 * half], s[2 * half + 1]}, {}, !scaled.empty()});
   }
   return out;
 }
@@ -62,12 +62,25 @@ bool HopperStore::forgets_addresses(const Gemm& p, int64_t sums, bool swap) {
 
 void HopperStore::emit() {
   if (t.split()) return store_partial_sums();
+  if (!sums.gated() && t.scales_at_once(p)) scale();
   const bool anew = forgets_addresses(p, t.sums(), t.swap);
   for (int64_t pass = 0; pass < t.m_tiles() * (t.bn / 8 / columns8()); ++pass) {
     if (anew && pass > 0) lane = ir.opaque(lane);
     store_pass(place_of(pass).first, place_of(pass).second, columns8(), pass);
   }
   if (reads() && at.row_end) synchronize(); // all threads read rows, and TMA will write there
+}
+
+/// A few columns of C at a time: ptxas moves no load across the barrier.
+void HopperStore::scale() {
+  const int64_t of_row = t.bn / 8, each = std::gcd(of_row, 4), in_row = of_row / each;
+  Values all;
+  for (int64_t m_tile = 0; m_tile < t.m_tiles(); ++m_tile)
+    for (int64_t j = 0; j < of_row; ++j) llvm::append_range(all, group(m_tile, j));
+  scaled = epilogue.scale(all, bounds, t.m_tiles() * in_row, [&](int64_t part) {
+    ir.warp_barrier();
+    return fragments(part / in_row, part % in_row * each, each);
+  });
 }
 
 std::pair<int64_t, int64_t> HopperStore::place_of(int64_t pass) const {
@@ -139,6 +152,7 @@ void HopperStore::await_buffer(int64_t pass) const {
   }
   // The last pass of the tile before may have used this buffer, where they are odd in number.
   const int64_t in_flight = pass == 0 ? 0 : buffers - 1;
+  if (pass < buffers && t.once(p)) return; // nothing was there before
   if (t.stores_tiles()) ir.branch(leader, [&] { ir.wait_stores_read(in_flight); });
   synchronize();
 }

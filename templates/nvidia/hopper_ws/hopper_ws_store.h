@@ -40,6 +40,7 @@ private:
   Value tile_row(int64_t m_tile) const; ///< the warp's first one
   std::vector<Fragment> fragments(int64_t m_tile, int64_t first8, int64_t count8) const;
   void store_partial_sums();
+  void scale();
   void store_pass(int64_t m_tile, int64_t first8, int64_t count8, int64_t pass);
   void await_buffer(int64_t pass) const;
   void fetch(int64_t pass);
@@ -77,6 +78,7 @@ private:
   const GpuIr::Arguments& arguments;
   const HopperPlace at;
   const GatedSums sums;
+  Values scaled; ///< as the epilogue's; empty: it does that with each pass
   const Bounds bounds;
   Value thread, lane, warp, leader; ///< in the warpgroup; leader: i1, the thread that issues copies
   GpuEpilogue epilogue;

@@ -3,6 +3,7 @@
 
 #include "generator/codegen/compile.h"
 #include "generator/space/sample.h"
+#include "templates/nvidia/hopper_ws/hopper_ws.h"
 #include "tests/ptx_sim/from_environment.h"
 
 #include <gtest/gtest.h>
@@ -13,13 +14,30 @@
 
 namespace deepgen {
 
+/// While it lives, kernels of few tiles walk from tile to tile, as those of many do.
+class Walking {
+public:
+  Walking() { hopper::most_blocks_of_one_tile = 0; }
+  ~Walking() { hopper::most_blocks_of_one_tile = before_; }
+  Walking(const Walking&) = delete;
+  Walking& operator=(const Walking&) = delete;
+
+private:
+  const int64_t before_ = hopper::most_blocks_of_one_tile;
+};
+
 /// As PTX alone, which is all that the simulator reads.
-inline Kernel compile_hopper(const std::string& problem, const std::string& config) {
+inline Kernel compile_one_tile(const std::string& problem, const std::string& config) {
   setenv("DEEPGEN_PTXAS", "none", 1);
   const KernelFile file =
       compile_candidate(Gemm::parse(problem), "sm_90a", {"hopper_ws", Config::parse(config)}, false, false);
   if (file.status != "ok") throw std::runtime_error(problem + " | " + config + ": " + file.detail);
   return *file.find("main");
+}
+
+inline Kernel compile_hopper(const std::string& problem, const std::string& config) {
+  const Walking few;
+  return compile_one_tile(problem, config);
 }
 
 /// A way to tile, and what else is in its config, in the order of the template's parameters.

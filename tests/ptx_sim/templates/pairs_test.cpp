@@ -5,10 +5,12 @@
 #include "generator/space/sample.h"
 #include "tests/ptx_sim/check/check.h"
 #include "tests/ptx_sim/from_environment.h"
+#include "tests/ptx_sim/hopper_ws/hopper_kernel.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
 
 namespace deepgen::pairs_test {
 namespace {
@@ -44,6 +46,8 @@ TEST_P(RandomPairs, AreRightOnTheSimulatedDevice) {
   size_t checked = 0;
   for (size_t i = size_t(GetParam()); i < samples().size(); i += kShares) {
     const RandomCandidate& s = samples()[i];
+    std::optional<Walking> walking; // every other one
+    if (i / kShares % 2) walking.emplace();
     const KernelFile file = compile_candidate(s.problem, s.arch, s.choice, true, false);
     ASSERT_EQ(file.status, "ok") << file.detail << ": " << s.problem.key() << " | " << s.choice.text();
     for (const Kernel& kernel : file.kernels) {
