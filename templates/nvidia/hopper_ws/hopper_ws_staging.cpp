@@ -57,13 +57,13 @@ HopperStaging HopperTiling::staging_of(const Gemm& p) const {
   return s;
 }
 
-/// Of one tile a block. Threads took 0.94 to 0.99 of TMA's time for 4 KiB of D, 1.00 for 8, and up to 1.06
-/// for 14 and more, and where TMA brings a matrix as well (benchmarks/gpu/results/h200_one_tile).
+/// Of one tile a block. With up to 8 KiB of 16-bit elements of D, threads took 0.97 to 1.00 of TMA's time;
+/// with f32, or where TMA brings a matrix as well, up to 1.09 (benchmarks/gpu/results/h200_one_tile).
 bool HopperTiling::stores_few(const Gemm& p, const HopperStaging& s) const {
   constexpr int64_t kFew = 8192, kChunk = 16; // bytes
   const int64_t chunks = s.copied_bytes() / kChunk, threads = swap ? 128 : 32;
-  return !p.gate && align_d >= kChunk && matrix_like_d(p).empty() && bm <= m && bn <= n &&
-         bm * bn * size_of(p.d) <= kFew && chunks % threads == 0;
+  return !p.gate && size_of(p.d) == 2 && align_d >= kChunk && matrix_like_d(p).empty() && bm <= m &&
+         bn <= n && bm * bn * size_of(p.d) <= kFew && chunks % threads == 0;
 }
 
 /// Two buffers hide stores. What is read may have one for each pass, as it arrives while the main loop runs:

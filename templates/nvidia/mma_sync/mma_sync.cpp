@@ -342,6 +342,12 @@ std::vector<Choice> MmaSync::fallbacks(const Gemm& p, const std::string&, const 
   return {{name(), generic}};
 }
 
+int64_t MmaSync::revision_for(const Gemm& p, const Config& config) const {
+  if (p.a == Type::f64) return 2;
+  const bool by_warps = value_or(config, 0, "warps_k", 1) == 1 && value_or(config, 0, "splits", 1) == 1;
+  return by_warps && !p.gate && p.accumulate == Type::f32 ? 2 : revision();
+}
+
 int64_t MmaSync::workspace(const Gemm& p, const Config& config) const { return split_workspace(p, config); }
 
 Gemm MmaSync::awkward(const Gemm& p, const Config& config) const {

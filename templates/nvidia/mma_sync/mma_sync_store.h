@@ -26,6 +26,8 @@ public:
 
 private:
   void store_by_warps();
+  bool scales_at_once() const; ///< alpha, and beta with C, for all sums of a thread by one branch
+  void scale(llvm::function_ref<Value(int64_t row_tile, int64_t half)> rows, const Values& columns);
   Values row_of_sums(int64_t row_tile, int64_t half, int64_t column_tile) const;
   void store_rows(llvm::ArrayRef<Fragment>);
   void stage_elements(Value to, llvm::ArrayRef<Fragment>);
@@ -45,6 +47,7 @@ private:
   const GpuIr::Arguments& arguments;
   const MmaPlace at;
   const GatedSums sums;
+  Values scaled; ///< as the epilogue's; empty: it does that with each row
   const Bounds bounds;
   GpuEpilogue epilogue;
 };
