@@ -289,8 +289,17 @@ const Rule<Index, DotPoint> kDotRules[] = {
      [](const DotPoint&) {
        return std::string("the sums of a block of D exceed half of the last-level cache");
      }},
-    {kLoops, [](const DotPoint& x) { return x[kLoops] == 1 && (x.m_tiles() == 1 || x.n_tiles() == 1); },
-     [](const DotPoint&) { return std::string("loops=1 is the same as 0 with one row or column of tiles"); }},
+    {kLoops,
+     [](const DotPoint& x) {
+       return x[kLoops] == 2 && (!x.tiles() || x.form() != DotForm::panel || x.k_blocks() == 1);
+     },
+     [](const DotPoint&) {
+       return std::string("loops=2 is for AMX with panels of B and several blocks of K");
+     }},
+    {kLoops, [](const DotPoint& x) { return x[kLoops] && (x.m_tiles() == 1 || x.n_tiles() == 1); },
+     [](const DotPoint&) {
+       return std::string("with one row or column of tiles all loops are the same: 0");
+     }},
     {kPrefetch, [](const DotPoint& x) { return x.packed() && x[kPrefetch] && !x.streams_b(); },
      [](const DotPoint&) { return "prefetch is for at most " + text(kFewPackedRows) + " rows"; }},
     // What follows a block in memory is what is multiplied next.
@@ -326,12 +335,13 @@ DotTiling::DotTiling(const Gemm& p, const Config& c)
       form(form_of(at(c, kForm))), asks(at(c, kForm) == kAlongAsking), quads(at(c, kForm) == kQuads),
       mr(at(c, kMr)), nv(at(c, kNv)), kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)),
       unroll(at(c, kUnroll)), prefetch(p.packed_b ? at(c, kPrefetch) : 0), pack_a(at(c, kPack)),
-      a_stays(at(c, kLoops) == 1), packed_b(p.packed_b), turned(dot.tiles() && form == DotForm::along_k),
-      halves(p.gate ? 2 : 1), nr(form == DotForm::along_k && !turned ? nv : nv * isa.lanes()),
-      dr(nr / halves), pitch(packed_b ? packed_layout(p).columns : nr),
-      up(packed_b ? packed_layout(p).width() : dr), chunk(isa.lanes() * dot.group()),
-      m_tiles(ceil_div(p.m, mr)), n_tiles(ceil_div(p.n, dr)), m_rest(p.m - (m_tiles - 1) * mr),
-      n_rest(p.n - (n_tiles - 1) * dr), mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
+      a_stays(at(c, kLoops) == 1), by_columns(at(c, kLoops) == 2), packed_b(p.packed_b),
+      turned(dot.tiles() && form == DotForm::along_k), halves(p.gate ? 2 : 1),
+      nr(form == DotForm::along_k && !turned ? nv : nv * isa.lanes()), dr(nr / halves),
+      pitch(packed_b ? packed_layout(p).columns : nr), up(packed_b ? packed_layout(p).width() : dr),
+      chunk(isa.lanes() * dot.group()), m_tiles(ceil_div(p.m, mr)), n_tiles(ceil_div(p.n, dr)),
+      m_rest(p.m - (m_tiles - 1) * mr), n_rest(p.n - (n_tiles - 1) * dr),
+      mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
       nc_tiles(std::clamp<int64_t>(ceil_div(nc, dr), 1, n_tiles)), k_blocks(ceil_div(p.k, kc)),
       k_last(p.k - (k_blocks - 1) * kc), block_words(ceil_div(kc, dot.group())), a_panel(0), b_panel(0),
       a_panels(mc_tiles), b_panels(nc_tiles), sums_ld(halves * round_up(dr, isa.lanes())),
@@ -341,6 +351,7 @@ DotTiling::DotTiling(const Gemm& p, const Config& c)
                 ? ceil_div((dot.tiles() ? kTileRows : unroll) * packed_layout(p).row_bytes(), kLine * shares)
                 : 0) {
   if (dot.tiles()) block_words = round_up(block_words, kTileRows);
+  if (asks_for_panel()) lines = ceil_div(kTileRows * nr * 4, kLine * mc_tiles);
   if (along()) block_words = round_up(block_words, isa.lanes());
   if (a_in_place()) a_panels = m_rest < mr ? 1 : 0;
   if (b_in_place()) b_panels = n_rest < dr ? 1 : 0;
@@ -350,7 +361,7 @@ DotTiling::DotTiling(const Gemm& p, const Config& c)
 }
 
 int64_t DotTiling::sums_words() const {
-  if (k_blocks > 1) return sums_tile * mc_tiles * nc_tiles;
+  if (k_blocks > 1) return sums_tile * mc_tiles * (by_columns ? 1 : nc_tiles);
   return by_registers ? 0 : sums_tile;
 }
 
@@ -391,7 +402,10 @@ std::vector<Parameter> CpuDot::parameters(const Gemm& p, const Device& device) c
        p.packed_b ? up_to({packed_layout(p).width(), 256, 512, 1024}, p.n) : up_to({256, 512, 1024}, p.n),
        "columns of a block of D, rounded up to tiles",
        {1, p.n}},
-      {"loops", {0, 1}, "0: a panel of B stays while rows of tiles pass; 1: a panel of A stays"}};
+      {"loops",
+       {0, 1, 2},
+       "0: a panel of B stays while rows of tiles pass; 1: a panel of A stays; 2: as 0, all of K column by "
+       "column (AMX)"}};
   if (p.packed_b)
     out.push_back({"prefetch",
                    {0, 64, 128},

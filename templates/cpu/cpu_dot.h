@@ -39,6 +39,7 @@ struct DotTiling {
   int64_t mr, nv, kc, mc, nc, unroll;
   int64_t prefetch;     ///< rows of words ahead of which a B that is packed ahead is asked for; 0: not
   bool pack_a, a_stays; ///< a_stays: a panel of A, while panels of B pass
+  bool by_columns;      ///< all blocks of K of a column of tiles, then the next column's
   bool packed_b;        ///< B is packed ahead of calls
   bool turned;          ///< AMX: tiles of sums have rows of B, in place, and columns of A, packed
 
@@ -69,7 +70,10 @@ struct DotTiling {
   /// Whose whole tiles AMX reads where they lie.
   bool a_in_place() const { return dot.tiles() && !pack_a; }
   bool b_in_place() const { return turned; }
-  int64_t a_words() const { return a_panel * a_panels; }
+  /// Tiles of a column ask for its next panel of B, which is not in L1, and not in L2 where B is large.
+  bool asks_for_panel() const { return by_columns && form == DotForm::panel && !packed_b; }
+  int64_t steps() const { return block_words / 16; } ///< of AMX, in a block of K
+  int64_t a_words() const { return a_panel * a_panels * (by_columns ? k_blocks : 1); }
   int64_t b_words() const { return b_panel * b_panels * k_blocks; }
   int64_t sums_words() const;
   int64_t workspace_bytes() const;

@@ -20,18 +20,22 @@ constexpr double kL1Part = 0.8, kL2Part = 0.75; ///< of the cache that what is s
 constexpr double kLoads = 2, kIssues = 4;       ///< a cycle
 constexpr double kLatency = 5;
 constexpr double kLoopIssues = 3, kCall = 60;
-// Of AMX, measured on a core of Intel's fourth generation of scalable processors: a product; a tile's load
-// from each cache, and from L2 where its rows lie a multiple of 1 KiB apart, of which L1 holds few.
-constexpr double kTileProduct = 16.5, kTileL1 = 10, kTileL2 = 24, kTileApart = 36, kTileL3 = 100;
-constexpr double kTileApartStays =
-    34; ///< where the same rows come again at once (1024^3, i8: 0.89 of the time)
+// Of AMX, measured on cores of Intel's fourth generation of scalable processors: a product; a tile's load
+// from each cache; from L2 where all tiles come from there; and where a tile's rows lie a multiple of 1 KiB
+// apart, of which L1 holds few, of A and of B, also where the same rows come again at once. Those behind L2,
+// but of B apart, are set by whole kernels (results/xeon-amx-columns.csv).
+constexpr double kTileProduct = 16.5, kTileL1 = 10, kTileL2 = 24, kTileL3 = 100, kTileL2Both = 34;
+constexpr double kTileApartA = 60, kTileApartAStays = 52, kTileApartB = 36, kTileApartBStays = 34;
+constexpr double kTileAsked = 0.35; ///< of what a panel from beyond L2 costs, where it is asked for ahead
 /// Of L2 that what is swept may fill beside D and what passes (1024^3, i8: a block of 1 MiB took 1.6 times).
 constexpr double kTilesL2Part = 0.45;
+/// The same column by column, where all of a block of A is swept (1024^3, i8: 512 KiB took 1.23 times).
+constexpr double kTilesColumnPart = 0.25;
 constexpr double kTilesStore = 150; ///< until up to four tiles of sums are in scratch
 constexpr double kTileSums = 100;   ///< from one block of K to the next
 constexpr double kTileTurn = 80;
 constexpr double kTileCopy = 6,
-                 kTileCopyFar = 28; ///< a row of 64 bytes into a panel, from L1 and from beyond
+                 kTileCopyFar = 12; ///< a row of 64 bytes into a panel, from L1 and from beyond
 /// Of one row of bytes, beside vpdpbusd, where memory decides (1 x 4096 x 4096, i8, packed ahead: 5 %
 /// slower; the samples were not kept).
 constexpr double kTilesOneRow = 1.06;
@@ -106,18 +110,16 @@ TileLoads tile_loads(const Gemm& p, const Device& device, const DotTiling& t) {
   const double words = 4 * double(t.block_words);
   const double a_panel = words * double(t.mr), b_panel = words * double(t.nr);
   const double a_block = a_panel * double(t.mc_tiles), b_block = b_panel * double(t.nc_tiles);
-  const double l2 = kTilesL2Part * double(device.l2);
+  const double l2 = (t.by_columns ? kTilesColumnPart : kTilesL2Part) * double(device.l2);
   const double sums = t.k_blocks > 1 ? 4 * double(t.sums_words()) : 0; // they share L2 with the rest
   const auto missing = [&](double bytes) { return bytes + sums > l2 ? 1 - l2 / (bytes + sums) : 0.0; };
   const bool a_apart = t.a_in_place() && p.a_columns() * size_of(p.a) % 1024 == 0;
   const bool b_apart = t.b_in_place() && p.b_columns() * size_of(p.b) % 1024 == 0;
   // As much is taken of A as of B: what stays, stays in L1 only where both fit.
   const bool near = a_panel + b_panel <= kL1Part * double(device.l1d);
-  const auto load = [&](bool stays, bool apart) {
-    if (apart) return stays ? kTileApartStays : kTileApart;
-    return near && stays ? kTileL1 : kTileL2;
-  };
-  TileLoads x{load(t.a_stays, a_apart), load(!t.a_stays, b_apart)};
+  const auto load = [&](bool stays) { return !near ? kTileL2Both : stays ? kTileL1 : kTileL2; };
+  TileLoads x{a_apart ? t.a_stays ? kTileApartAStays : kTileApartA : load(t.a_stays),
+              b_apart ? t.a_stays ? kTileApartB : kTileApartBStays : load(!t.a_stays)};
   // Rows that are taken piece by piece: no prefetcher follows (128 x 1024 x 4096, B in place, kc of 512: 2.0
   // times the time of one block).
   const double pieces = t.k_blocks > 1 ? 2 : 1;
@@ -127,13 +129,14 @@ TileLoads tile_loads(const Gemm& p, const Device& device, const DotTiling& t) {
   if (t.a_stays)
     x.b += b_far * missing(b_block + a_panel);
   else
-    x.a += a_far * missing(a_block + b_panel);
+    x.a += a_far * missing(a_block * double(t.by_columns ? t.k_blocks : 1) + b_panel);
   const double a_all = double(p.m) * double(p.k * size_of(p.a)),
                b_all = t.b_in_place() ? double(p.sum_columns()) * double(p.k * size_of(p.b))
                                       : b_block * double(t.k_blocks);
   if (t.a_in_place()) x.a += a_far * missing(a_all) / double(t.nc_tiles);
+  const double asked = t.asks_for_panel() ? kTileAsked : 1;
   if (!t.packed_b || p.m > kFewPackedRows) // else with_stream() counts it
-    x.b += b_far * missing(b_all + (t.a_in_place() ? a_block : 0)) / double(t.mc_tiles);
+    x.b += asked * b_far * missing(b_all + (t.a_in_place() ? a_block : 0)) / double(t.mc_tiles);
   return x;
 }
 
@@ -273,7 +276,7 @@ double dot_seconds(const Gemm& p, const Device& device, const DotTiling& t) {
   const MemoryStream stream = stream_along_k(p, device, sweeps_of_b(t), t.k_blocks, t.asks ? t.nr : 0);
   const double cycles = with_memory(stream, block_cycles(p, device, t) + packing_cycles(p, device, t) +
                                                 unasked_cycles(p, device, t));
-  return one_row * double(p.batch) * with_stream(p, device, t.lines > 0, cycles) / kHertz;
+  return one_row * double(p.batch) * with_stream(p, device, t.shares > 0, cycles) / kHertz;
 }
 
 } // namespace deepgen

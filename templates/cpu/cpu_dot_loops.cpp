@@ -59,11 +59,20 @@ private:
     blocks(n0, n1, t.nc_tiles, t.n_tiles, [&](Range j) {
       if (t.b_panel) k_blocks([&](const KBlock& k) { pack_b(j, k); });
       blocks(m0, m1, t.mc_tiles, t.m_tiles, [&](Range i) {
+        if (t.by_columns) return columns(i, j);
         k_blocks([&](const KBlock& k) {
           if (t.a_panel) pack_a(i, k);
           tiles(i, j, k);
         });
       });
+    });
+  }
+
+  /// So the sums of one column of tiles wait for the next block of K, and not those of all: they stay near.
+  void columns(Range i, Range j) {
+    if (t.a_panel) k_blocks([&](const KBlock& k) { pack_a(i, k); });
+    ir.loop(j.from, j.to, 1, [&](Value n) {
+      k_blocks([&](const KBlock& k) { ir.loop(i.from, i.to, 1, [&](Value m) { visit(m, n, i, j, k); }); });
     });
   }
 
@@ -92,10 +101,14 @@ private:
   Value b_panel(Value j, Value j0, const KBlock& k) {
     Value block = t.k_blocks == 1 ? zero : ir.shift_right(k.start, t.kc);
     Value place = t.b_in_place() ? zero : ir.sub(j, j0);
-    return ir.at(b_panels, ir.mul(ir.add(ir.mul(block, t.b_panels), place), t.b_panel));
+    Value number = t.by_columns ? ir.add(ir.mul(place, t.k_blocks), block) // as they are multiplied
+                                : ir.add(ir.mul(block, t.b_panels), place);
+    return ir.at(b_panels, ir.mul(number, t.b_panel));
   }
-  Value a_panel(Value i, Value i0) {
-    return t.a_in_place() ? a_panels : ir.at(a_panels, ir.mul(ir.sub(i, i0), t.a_panel));
+  Value a_panel(Value i, Value i0, const KBlock& k) {
+    Value place = t.a_in_place() ? zero : ir.sub(i, i0);
+    if (t.by_columns) place = ir.add(ir.mul(ir.shift_right(k.start, t.kc), t.a_panels), place);
+    return ir.at(a_panels, ir.mul(place, t.a_panel));
   }
   Value a_source(Value i, const KBlock& k) {
     Value row = ir.mul(i, t.mr);
@@ -184,33 +197,37 @@ private:
                              t.k_last % (t.isa.lanes() * t.dot.of_a().group()),
                              0};
         ir.call(dot_pack_function(ir, t.dot.of_a(), shape),
-                {a_source(tile, k), lda, a_panel(tile, i.from), k.depth});
+                {a_source(tile, k), lda, a_panel(tile, i.from, k), k.depth});
       });
     });
   }
 
   void tiles(Range i, Range j, const KBlock& k) {
-    auto visit = [&](Value m, Value n) {
-      by_extent(m, t.m_tiles, t.mr, t.m_rest, [&](int64_t rows) {
-        by_extent(n, t.n_tiles, t.dr, t.n_rest,
-                  [&](int64_t columns) { tile(m, n, i, j, k, {rows, columns}); });
-      });
-    };
-    if (t.a_stays)
-      ir.loop(i.from, i.to, 1, [&](Value m) { ir.loop(j.from, j.to, 1, [&](Value n) { visit(m, n); }); });
-    else
-      ir.loop(j.from, j.to, 1, [&](Value n) { ir.loop(i.from, i.to, 1, [&](Value m) { visit(m, n); }); });
+    const Range outer = t.a_stays ? i : j, inner = t.a_stays ? j : i;
+    ir.loop(outer.from, outer.to, 1, [&](Value x) {
+      ir.loop(inner.from, inner.to, 1,
+              [&](Value y) { t.a_stays ? visit(x, y, i, j, k) : visit(y, x, i, j, k); });
+    });
+  }
+
+  void visit(Value m, Value n, Range i, Range j, const KBlock& k) {
+    by_extent(m, t.m_tiles, t.mr, t.m_rest, [&](int64_t rows) {
+      by_extent(n, t.n_tiles, t.dr, t.n_rest, [&](int64_t columns) { tile(m, n, i, j, k, {rows, columns}); });
+    });
   }
 
   void tile(Value m, Value n, Range i, Range j, const KBlock& k, const DotTile& shape) {
     Value scratch = sums;
-    if (t.k_blocks > 1) // every tile of the block has its own sums, until they are finished
-      scratch =
-          ir.at(sums, ir.mul(ir.add(ir.mul(ir.sub(m, i.from), t.nc_tiles), ir.sub(n, j.from)), t.sums_tile));
+    if (t.k_blocks >
+        1) { // every tile of the block, or of its column, has its own sums until they are finished
+      Value place = ir.sub(m, i.from);
+      if (!t.by_columns) place = ir.add(ir.mul(place, t.nc_tiles), ir.sub(n, j.from));
+      scratch = ir.at(sums, ir.mul(place, t.sums_tile));
+    }
     const std::string name = t.dot.tiles() ? dot_tiles_kernel(ir, p, t, shape) : dot_kernel(ir, p, t, shape);
     const bool a_packed = t.pack_a || (t.a_in_place() && shape.rows < t.mr);
     const bool b_packed = t.form == DotForm::panel || (t.b_in_place() && shape.columns < t.dr);
-    Value a_at = a_packed ? a_panel(m, i.from) : a_source(m, k);
+    Value a_at = a_packed ? a_panel(m, i.from, k) : a_source(m, k);
     Value b_at = t.packed_b && t.dot.tiles() ? packed_block(n, k)
                  : t.packed_b                ? packed_panel(n)
                  : b_packed                  ? b_panel(n, j.from, k)
@@ -227,7 +244,11 @@ private:
                         ir.mul(m, t.mr),
                         ir.mul(n, t.dr),
                         entry};
-    if (t.lines) arguments.push_back(ahead(m, n, k));
+    if (t.asks_for_panel())
+      arguments.push_back(
+          ir.at(b_at, ir.add(ir.mul(ir.sub(m, i.from), t.steps() * t.lines * kLineWords), t.b_panel)));
+    else if (t.lines)
+      arguments.push_back(ahead(m, n, k));
     ir.call(name, arguments);
   }
 };

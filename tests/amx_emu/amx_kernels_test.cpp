@@ -47,6 +47,22 @@ protected:
 };
 class AmxPairs : public AmxKernels, public testing::WithParamInterface<int> {};
 
+/// All kernels of a config, run in every case; what they do to the tiles as well.
+void expect_right(const Gemm& p, const Choice& choice) {
+  SCOPED_TRACE(p.key() + " | " + choice.text());
+  const KernelFile file = compile_candidate(p, "cpu", choice, false, false);
+  ASSERT_EQ(file.status, "ok") << file.detail;
+  for (const Kernel& kernel : file.kernels) {
+    Outcome out;
+    run(kernel, out);
+    EXPECT_EQ(out.verdict.status, "ok") << out.verdict.detail;
+    EXPECT_EQ(out.trap.wrong, nullptr) << out.trap.wrong;
+    EXPECT_GT(out.trap.machine.products(), 0);
+    EXPECT_EQ(out.trap.machine.count(Op::ldtilecfg), out.trap.machine.count(Op::tilerelease));
+    EXPECT_FALSE(out.trap.machine.configured()) << "tiles are not given back";
+  }
+}
+
 TEST_P(AmxPairs, MatchTheReference) {
   constexpr int kPairs = 30;
   Rng rng(5100 + uint32_t(GetParam()));
@@ -56,24 +72,35 @@ TEST_P(AmxPairs, MatchTheReference) {
     if (rng() % 2) p.k = 64 * between(rng, 1, 5); // tiles in place
     const std::vector<Choice> choices = choices_for(p, kIsa, rng, 1);
     if (choices.empty()) continue;
-    SCOPED_TRACE(p.key() + " | " + choices[0].text());
-    const KernelFile file = compile_candidate(p, "cpu", choices[0], false, false);
-    ASSERT_EQ(file.status, "ok") << file.detail;
-    for (const Kernel& kernel : file.kernels) {
-      Outcome out;
-      run(kernel, out);
-      EXPECT_EQ(out.verdict.status, "ok") << out.verdict.detail;
-      EXPECT_EQ(out.trap.wrong, nullptr) << out.trap.wrong;
-      EXPECT_GT(out.trap.machine.products(), 0);
-      EXPECT_EQ(out.trap.machine.count(Op::ldtilecfg), out.trap.machine.count(Op::tilerelease));
-      EXPECT_FALSE(out.trap.machine.configured()) << "tiles are not given back";
-    }
+    expect_right(p, choices[0]);
     ++pairs;
     if (HasFailure()) return;
   }
   EXPECT_EQ(pairs, kPairs);
 }
 INSTANTIATE_TEST_SUITE_P(Share, AmxPairs, testing::Range(0, 8));
+
+/// With loops=2: a column of tiles has all its blocks of K, of which there are several, one after the other.
+class AmxColumns : public AmxPairs {};
+TEST_P(AmxColumns, MatchTheReference) {
+  constexpr int kPairs = 5;
+  Rng rng(6100 + uint32_t(GetParam()));
+  int pairs = 0;
+  for (int tries = 0; pairs < kPairs && tries < 40 * kPairs; ++tries) {
+    Gemm p = random_dot(rng, size_t(tries));
+    p.m = between(rng, 33, 120), p.n = between(rng, 33, 150), p.k = between(rng, 257, 900);
+    if (rng() % 2) p.k = 64 * between(rng, 5, 14); // tiles of A in place
+    for (const Choice& choice : choices_for(p, kIsa, rng, 60)) {
+      if (choice.config["loops"] != 2) continue;
+      expect_right(p, choice);
+      ++pairs;
+      break;
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_EQ(pairs, kPairs);
+}
+INSTANTIATE_TEST_SUITE_P(Share, AmxColumns, testing::Range(0, 4));
 
 /// One call on dense operands.
 void call(const Kernel& kernel) {
