@@ -22,8 +22,8 @@ constexpr double kLatency = 5;
 constexpr double kLoopIssues = 3, kCall = 60;
 // Of AMX, measured on cores of Intel's fourth generation of scalable processors: a product; a tile's load
 // from each cache; from L2 where all tiles come from there; and where a tile's rows lie a multiple of 1 KiB
-// apart, of which L1 holds few, of A and of B, also where the same rows come again at once. Those behind L2,
-// but of B apart, are set by whole kernels (results/xeon-amx-columns.csv).
+// apart, of which L1 holds few, of A and of B, also where the same rows come again at once. Those of A apart,
+// of both from L2 and of panels asked for are set by whole kernels (results/xeon-amx-variants.csv).
 constexpr double kTileProduct = 16.5, kTileL1 = 10, kTileL2 = 24, kTileL3 = 100, kTileL2Both = 34;
 constexpr double kTileApartA = 60, kTileApartAStays = 52, kTileApartB = 36, kTileApartBStays = 34;
 constexpr double kTileAsked = 0.35; ///< of what a panel from beyond L2 costs, where it is asked for ahead

@@ -218,8 +218,8 @@ private:
 
   void tile(Value m, Value n, Range i, Range j, const KBlock& k, const DotTile& shape) {
     Value scratch = sums;
-    if (t.k_blocks >
-        1) { // every tile of the block, or of its column, has its own sums until they are finished
+    // Every tile of the block, or of its column, has its own sums until they are finished.
+    if (t.k_blocks > 1) {
       Value place = ir.sub(m, i.from);
       if (!t.by_columns) place = ir.add(ir.mul(place, t.nc_tiles), ir.sub(n, j.from));
       scratch = ir.at(sums, ir.mul(place, t.sums_tile));

@@ -162,7 +162,7 @@ void GpuEpilogue::load_c(llvm::MutableArrayRef<Piece> all) {
     return out;
   };
   auto zeros = [&] { return Values(total, problem_.d == Type::i32 ? ir_.c(0) : ir_.number(compute_, 0.0)); };
-  Values c = ir_.branch(used(), llvm::SmallVector<mlir::Type>(total, compute_), loads, zeros);
+  Values c = ir_.branch(has_beta(), llvm::SmallVector<mlir::Type>(total, compute_), loads, zeros);
   size_t next = 0;
   for (Piece& piece : all)
     for (size_t i = 0; i < piece.accumulators.size(); ++i) piece.c.push_back(c[next++]);
@@ -205,7 +205,7 @@ void GpuEpilogue::load_operands(llvm::MutableArrayRef<Piece> all) {
       }
 }
 
-Value GpuEpilogue::used() const {
+Value GpuEpilogue::has_beta() const {
   Value beta = arguments_.at("beta");
   return problem_.d == Type::i32 ? ir_.not_equal(beta, ir_.c(0)) : ir_.is_not(beta, 0.0);
 }
@@ -225,20 +225,29 @@ Value GpuEpilogue::with_c(Value scaled, Value c) {
 
 Values GpuEpilogue::scale(mlir::ValueRange sums, Bounds bounds, int64_t parts,
                           llvm::function_ref<std::vector<Fragment>(int64_t)> part) {
-  Values scaled;
-  for (Value sum : sums) scaled.push_back(times_alpha(sum));
   auto and_c = [&] {
     Values out;
     for (int64_t number = 0; number < parts; ++number) {
       Values c;
       for (const Piece& piece : pieces(part(number), bounds))
         llvm::append_range(c, load_matrix("c", problem_.d, piece));
-      for (Value x : c) out.push_back(with_c(scaled[out.size()], x));
+      for (Value x : c) out.push_back(with_c(times_alpha(sums[out.size()]), x));
     }
     return out;
   };
-  return ir_.branch(used(), llvm::SmallVector<mlir::Type>(scaled.size(), compute_), and_c,
-                    [&] { return scaled; });
+  // As beta 0 times a C of 0 is added elsewhere: -0 becomes 0, and the bits of D are those of any kernel.
+  auto alone = [&] {
+    Values out;
+    for (Value sum : sums) {
+      if (problem_.d == Type::i32)
+        out.push_back(times_alpha(sum));
+      else
+        out.push_back(
+            ir_.multiply_add(arguments_.at("alpha"), ir_.convert(compute_, sum), ir_.number(compute_, 0.0)));
+    }
+    return out;
+  };
+  return ir_.branch(has_beta(), llvm::SmallVector<mlir::Type>(sums.size(), compute_), and_c, alone);
 }
 
 Value GpuEpilogue::finish(const Piece& piece, int64_t lane) {

@@ -67,7 +67,7 @@ private:
   Values load_matrix(const std::string& name, Type, const Piece&);
   Values in_compute_type(Type, Value elements);
   Value load_vector_element(const std::string& name, Type, Value index);
-  Value used() const; ///< i1: beta is not 0
+  Value has_beta() const; ///< i1: it is not 0
   Value times_alpha(Value sum);
   Value with_c(Value scaled, Value c);
   Value finish(const Piece&, int64_t lane);

@@ -172,7 +172,7 @@ Values MmaLoop::body(Value index, mlir::ValueRange now) {
 
 /// The same of doubles, whose last step is multiplied in the next turn, when the first one's fragments are
 /// read: the assembler moves products to the front of a barrier, and none would be left behind it to hide
-/// those reads. `now` has the fragments of the tile's before, and none for the first.
+/// those reads. `now` has the fragments of the tile before, and none for the first.
 Values MmaLoop::turn_of_doubles(Value index, mlir::ValueRange now, bool first) {
   Values present;
   const Position position = take_state(now, present);
