@@ -32,7 +32,8 @@ LockEntry entry(const Gemm& p, const std::string& arch, const std::string& devic
   Device d = generic_device(arch);
   d.name = device;
   const Choice choice = Space(p, arch, d).default_choice();
-  LockEntry e{p.key(), arch, d, choice, find_template(choice.template_name).revision_for(p, choice.config), kHash, "tools", {}};
+  LockEntry e{p.key(), arch,    d, choice, find_template(choice.template_name).revision_for(p, choice.config),
+              kHash,   "tools", {}};
   if (call) call->device = device;
   e.vendor = std::move(call);
   return e;
