@@ -5,6 +5,7 @@
 #include "tests/numerics/dot_pairs.h"
 
 #include <cstring>
+#include <optional>
 
 namespace deepgen::amx::amx_kernels_test {
 namespace {
@@ -63,20 +64,32 @@ void expect_right(const Gemm& p, const Choice& choice) {
   }
 }
 
+/// So many pairs of a problem and a config; `draw` makes a problem and takes one of its configs, if any
+/// suits.
+template <typename Draw>
+void expect_pairs(int wanted, int most_tries, const Draw& draw) {
+  int pairs = 0;
+  for (int tries = 0; pairs < wanted && tries < most_tries; ++tries) {
+    Gemm p;
+    const std::optional<Choice> choice = draw(size_t(tries), p);
+    if (!choice) continue;
+    expect_right(p, *choice);
+    ++pairs;
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_EQ(pairs, wanted);
+}
+
 TEST_P(AmxPairs, MatchTheReference) {
   constexpr int kPairs = 30;
   Rng rng(5100 + uint32_t(GetParam()));
-  int pairs = 0;
-  for (int tries = 0; pairs < kPairs && tries < 20 * kPairs; ++tries) {
-    Gemm p = random_dot(rng, size_t(tries));
+  expect_pairs(kPairs, 20 * kPairs, [&](size_t index, Gemm& p) -> std::optional<Choice> {
+    p = random_dot(rng, index);
     if (rng() % 2) p.k = 64 * between(rng, 1, 5); // tiles in place
     const std::vector<Choice> choices = choices_for(p, kIsa, rng, 1);
-    if (choices.empty()) continue;
-    expect_right(p, choices[0]);
-    ++pairs;
-    if (HasFailure()) return;
-  }
-  EXPECT_EQ(pairs, kPairs);
+    if (choices.empty()) return std::nullopt;
+    return choices[0];
+  });
 }
 INSTANTIATE_TEST_SUITE_P(Share, AmxPairs, testing::Range(0, 8));
 
@@ -85,20 +98,14 @@ class AmxColumns : public AmxPairs {};
 TEST_P(AmxColumns, MatchTheReference) {
   constexpr int kPairs = 5;
   Rng rng(6100 + uint32_t(GetParam()));
-  int pairs = 0;
-  for (int tries = 0; pairs < kPairs && tries < 40 * kPairs; ++tries) {
-    Gemm p = random_dot(rng, size_t(tries));
+  expect_pairs(kPairs, 40 * kPairs, [&](size_t index, Gemm& p) -> std::optional<Choice> {
+    p = random_dot(rng, index);
     p.m = between(rng, 33, 120), p.n = between(rng, 33, 150), p.k = between(rng, 257, 900);
     if (rng() % 2) p.k = 64 * between(rng, 5, 14); // tiles of A in place
-    for (const Choice& choice : choices_for(p, kIsa, rng, 60)) {
-      if (choice.config["loops"] != 2) continue;
-      expect_right(p, choice);
-      ++pairs;
-      break;
-    }
-    if (HasFailure()) return;
-  }
-  EXPECT_EQ(pairs, kPairs);
+    for (const Choice& choice : choices_for(p, kIsa, rng, 60))
+      if (choice.config["loops"] == 2) return choice;
+    return std::nullopt;
+  });
 }
 INSTANTIATE_TEST_SUITE_P(Share, AmxColumns, testing::Range(0, 4));
 

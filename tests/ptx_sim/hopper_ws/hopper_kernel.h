@@ -48,10 +48,11 @@ struct HopperPair {
 inline void PrintTo(const HopperPair& x, std::ostream* out) { *out << x.name; }
 
 /// Kernels of so many random configs. `draw` gives the problem for each, `wanted` says whether a config is of
-/// the kind that is tested.
+/// the kind that is tested, `compile` makes the kernel.
 template <typename Draw, typename Wanted, typename Check>
 void check_at_random(uint64_t count, const Device& device, std::mt19937_64& random, const Draw& draw,
-                     const Wanted& wanted, const Check& check) {
+                     const Wanted& wanted, const Check& check,
+                     Kernel (*compile)(const std::string&, const std::string&) = compile_hopper) {
   const Template& source = find_template("hopper_ws");
   auto left = int64_t(count);
   for (int64_t tries = 1000 * left; left > 0 && tries > 0; --tries) {
@@ -60,7 +61,7 @@ void check_at_random(uint64_t count, const Device& device, std::mt19937_64& rand
     if (!config || !wanted(p, *config)) continue;
     --left;
     SCOPED_TRACE(p.key() + " | " + config->text());
-    check(compile_hopper(p.key(), config->text()));
+    check(compile(p.key(), config->text()));
   }
   EXPECT_EQ(left, 0) << "no more such configs were found";
 }

@@ -93,16 +93,9 @@ TEST(OneTileAtRandom, IsRight) {
     return p;
   };
   const auto wanted = [](const Gemm& p, const Config& config) { return HopperTiling(p, config).one_tile(p); };
-  const Template& source = find_template("hopper_ws");
-  int left = int(from_environment("PTX_SIM_ONE_TILE", 8));
-  for (int tries = 1000 * left; left > 0 && tries > 0; --tries) {
-    const Gemm p = draw();
-    const std::optional<Config> config = draw_config(source, p, generic_gpu("sm_90a"), random);
-    if (!config || !wanted(p, *config)) continue;
-    --left;
-    EXPECT_EQ(fault_of(compile_one_tile(p.key(), config->text())), "") << p.key() + " | " + config->text();
-  }
-  EXPECT_EQ(left, 0) << "no more such configs were found";
+  check_at_random(
+      from_environment("PTX_SIM_ONE_TILE", 8), generic_gpu("sm_90a"), random, draw, wanted,
+      [](const Kernel& kernel) { EXPECT_EQ(fault_of(kernel), ""); }, compile_one_tile);
 }
 
 TEST(OneTileIsChecked, PlantedFaultsAreFound) {
