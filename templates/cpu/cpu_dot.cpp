@@ -448,6 +448,8 @@ std::vector<Choice> CpuDot::fallbacks(const Gemm& p, const std::string&, const C
   return out;
 }
 
+int64_t CpuDot::revision_for(const Gemm& p, const Config&) const { return has_gelu(p) ? 3 : revision(); }
+
 Gemm CpuDot::awkward(const Gemm& p, const Config& config) const {
   const DotTiling t(p, config);
   Gemm small = p;

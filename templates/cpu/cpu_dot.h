@@ -84,6 +84,7 @@ class CpuDot : public GemmTemplate {
 public:
   std::string name() const override { return "cpu_dot"; }
   int64_t revision() const override { return 2; }
+  int64_t revision_for(const Gemm&, const Config&) const override;
   std::string why_not(const Gemm&, const std::string& arch) const override;
   bool serves_packed_b() const override { return true; }
   bool serves_threads() const override { return true; }

@@ -389,6 +389,8 @@ std::vector<Choice> CpuTile::fallbacks(const Gemm& p, const std::string&, const 
   return out;
 }
 
+int64_t CpuTile::revision_for(const Gemm& p, const Config&) const { return has_gelu(p) ? 2 : revision(); }
+
 Gemm CpuTile::awkward(const Gemm& p, const Config& config) const {
   const CpuTiling t(p, config);
   Gemm small = p;

@@ -34,6 +34,9 @@ std::vector<std::string> epilogue_args(const std::vector<EpilogueOp>&, bool stri
 /// steps with an exponential are emitted once, in a loop over the rows of a finished tile.
 bool is_cheap(const std::vector<EpilogueOp>&);
 
+/// As a step or as the gate: the erf form.
+bool has_gelu(const Gemm&);
+
 /// Applies the ops left to right. `operand` gives the values of an operand for x's elements, of x's type; it
 /// is asked once for each operand, in the order of the ops.
 using OperandValue = std::function<Value(const EpilogueOperand&)>;
