@@ -23,6 +23,8 @@ constexpr std::string_view kNames[] = {"isa",  "dot", "form", "mr",    "nv",    
 constexpr int64_t kTileRows = 16, kTileColumns = 16, kFewRows = 16;
 /// Sums of a vector of columns where its lanes have groups of K.
 constexpr int64_t kQuadParts = 4;
+constexpr int64_t kFewColumns = 256; ///< of a block of D: A would be packed too often
+constexpr const char* kLargeBlockOfA = "the packed block of A exceeds 3/4 of L2";
 constexpr int64_t kLine = 64; ///< bytes of a line of the cache
 
 [[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
@@ -106,6 +108,12 @@ struct DotPoint {
   int64_t words() const { return ceil_div(std::min((*this)[kKc], p.k), dot().group()); }
   int64_t k_blocks() const { return ceil_div(p.k, (*this)[kKc]); }
   bool packed() const { return p.packed_b; }
+  /// A block of A has all of its rows, so that AMX's is packed once.
+  bool all_rows() const { return tiles() && (*this)[kPack] && (*this)[kMc] >= p.m; }
+  bool a_block_exceeds_l2() const {
+    const double rows = double(std::min(ceil_div((*this)[kMc], (*this)[kMr]), m_tiles()) * (*this)[kMr]);
+    return (*this)[kPack] && 4 * double(words()) * rows > 0.75 * double(device.l2);
+  }
   std::string why_no_cut() const {
     return has_cut(p) ? deepgen::why_no_cut(p, cut_of(config), m_tiles(), n_tiles()) : "";
   }
@@ -263,16 +271,24 @@ const Rule<Index, DotPoint> kDotRules[] = {
      [](const DotPoint& x) { return "AMX reads A in place where K is a multiple of " + text(x.chunk()); }},
     {kMc, [](const DotPoint& x) { return x[kMc] < x.p.m && x[kMc] < 2 * x[kMr]; },
      [](const DotPoint&) { return std::string("mc below two tiles"); }},
+    {kMc, [](const DotPoint& x) { return !x.all_rows() && x[kMc] > 2 * x[kMr] && x.a_block_exceeds_l2(); },
+     [](const DotPoint&) { return std::string(kLargeBlockOfA); }},
     {kMc,
      [](const DotPoint& x) {
-       const double rows = double(std::min(ceil_div(x[kMc], x[kMr]), x.m_tiles()) * x[kMr]);
-       return x[kPack] && x[kMc] > 2 * x[kMr] && 4 * double(x.words()) * rows > 0.75 * double(x.device.l2);
+       const double most = std::max(double(x.device.l3) / 2, double(x.device.l2));
+       return x.all_rows() && x[kMc] > 2 * x[kMr] &&
+              4 * double(x.p.m) * double(ceil_div(x.p.k, x.dot().group())) > most;
      },
-     [](const DotPoint&) { return std::string("the packed block of A exceeds 3/4 of L2"); }},
+     [](const DotPoint&) { return std::string("the packed A exceeds half of the last-level cache"); }},
     {kNc, [](const DotPoint& x) { return x[kNc] < x.p.n && x.form() != DotForm::panel; },
      [](const DotPoint&) { return std::string("nc only blocks a packed B"); }},
     {kNc, [](const DotPoint& x) { return x[kNc] < x.p.n && x[kNc] < x.dr(); },
      [](const DotPoint&) { return std::string("nc below a tile"); }},
+    {kNc,
+     [](const DotPoint& x) { return x[kNc] < std::min(x.p.n, kFewColumns) && !x.packed() && !x.all_rows(); },
+     [](const DotPoint&) {
+       return "nc below " + text(kFewColumns) + " is for AMX with all rows of A packed, once";
+     }},
     {kNc,
      [](const DotPoint& x) {
        const double columns = double(std::min(x[kNc] + x.dr(), x.p.n) * x.halves());
@@ -296,6 +312,12 @@ const Rule<Index, DotPoint> kDotRules[] = {
      [](const DotPoint&) {
        return std::string("loops=2 is for AMX with panels of B and several blocks of K");
      }},
+    {kLoops,
+     [](const DotPoint& x) {
+       return x.all_rows() && (x[kLoops] != 1 || x[kNc] >= x.p.n) && x[kMc] > 2 * x[kMr] &&
+              x.a_block_exceeds_l2();
+     },
+     [](const DotPoint&) { return std::string(kLargeBlockOfA) + ": for loops=1 and several blocks of N"; }},
     {kLoops, [](const DotPoint& x) { return x[kLoops] && (x.m_tiles() == 1 || x.n_tiles() == 1); },
      [](const DotPoint&) {
        return std::string("with one row or column of tiles all loops are the same: 0");
@@ -335,7 +357,7 @@ DotTiling::DotTiling(const Gemm& p, const Config& c)
       form(form_of(at(c, kForm))), asks(at(c, kForm) == kAlongAsking), quads(at(c, kForm) == kQuads),
       mr(at(c, kMr)), nv(at(c, kNv)), kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)),
       unroll(at(c, kUnroll)), prefetch(p.packed_b ? at(c, kPrefetch) : 0), pack_a(at(c, kPack)),
-      a_stays(at(c, kLoops) == 1), by_columns(at(c, kLoops) == 2), packed_b(p.packed_b),
+      a_stays(at(c, kLoops) == 1), by_columns(at(c, kLoops) == 2), a_once(false), packed_b(p.packed_b),
       turned(dot.tiles() && form == DotForm::along_k), halves(p.gate ? 2 : 1),
       nr(form == DotForm::along_k && !turned ? nv : nv * isa.lanes()), dr(nr / halves),
       pitch(packed_b ? packed_layout(p).columns : nr), up(packed_b ? packed_layout(p).width() : dr),
@@ -350,6 +372,7 @@ DotTiling::DotTiling(const Gemm& p, const Config& c)
       lines(shares
                 ? ceil_div((dot.tiles() ? kTileRows : unroll) * packed_layout(p).row_bytes(), kLine * shares)
                 : 0) {
+  a_once = dot.tiles() && pack_a && m_tiles <= mc_tiles && nc_tiles < n_tiles;
   if (dot.tiles()) block_words = round_up(block_words, kTileRows);
   if (asks_for_panel()) lines = ceil_div(kTileRows * nr * 4, kLine * mc_tiles);
   if (along()) block_words = round_up(block_words, isa.lanes());
@@ -399,7 +422,8 @@ std::vector<Parameter> CpuDot::parameters(const Gemm& p, const Device& device) c
       {"pack", {0, 1}, "1: A is copied into panels"},
       {"mc", up_to({64, 128, 256, 512}, p.m), "rows of a block of A, rounded up to tiles", {1, p.m}},
       {"nc",
-       p.packed_b ? up_to({packed_layout(p).width(), 256, 512, 1024}, p.n) : up_to({256, 512, 1024}, p.n),
+       p.packed_b ? up_to({packed_layout(p).width(), 256, 512, 1024}, p.n)
+                  : up_to({64, 128, 256, 512, 1024}, p.n),
        "columns of a block of D, rounded up to tiles",
        {1, p.n}},
       {"loops",
@@ -448,7 +472,12 @@ std::vector<Choice> CpuDot::fallbacks(const Gemm& p, const std::string&, const C
   return out;
 }
 
-int64_t CpuDot::revision_for(const Gemm& p, const Config&) const { return has_gelu(p) ? 3 : revision(); }
+int64_t CpuDot::revision_for(const Gemm& p, const Config& c) const {
+  const auto value = [&](Index i) { return value_or(c, size_t(i), kNames[i], 0); };
+  const bool a_once =
+      value(kDot) == int64_t(DotKind::tiles) && value(kPack) && value(kMc) >= p.m && value(kNc) < p.n;
+  return a_once || has_gelu(p) ? 3 : revision();
+}
 
 Gemm CpuDot::awkward(const Gemm& p, const Config& config) const {
   const DotTiling t(p, config);

@@ -32,7 +32,18 @@ constexpr double kTilesL2Part = 0.45;
 /// The same column by column, where all of a block of A is swept (1024^3, i8: 512 KiB took 1.23 times).
 constexpr double kTilesColumnPart = 0.25;
 constexpr double kTilesStore = 150; ///< until up to four tiles of sums are in scratch
-constexpr double kTileSums = 100;   ///< from one block of K to the next
+/// From one block of K to the next, where sums are in each cache; and the part of L1 that they may fill.
+constexpr double kTileSums = 100, kTileSumsL2 = 200, kTileSumsL3 = 250, kTilesSumsL1Part = 0.6;
+/// Of panels of A that were packed once, and follow each other in memory: from L2, where those of B come from
+/// there, too; and what L3 takes more. A line of B, whose rows of a page and more are copied a thousand at a
+/// time, costs kTileCopyPage more. All five are set by 170 configs of nine problems
+/// (results/xeon-amx-packed-once.csv).
+constexpr double kTileL2Panels = 30, kTilePanelsL3 = 30, kTileCopyPage = 64;
+constexpr int64_t kManyRows = 1024;
+/// For a row of a tile, where a column of tiles goes through more pages of D than are near (300 x 4000 x 700,
+/// i8: 128 rows at a time 839 us, 256 975, 300 by rows 818).
+constexpr double kTilePage = 10;
+constexpr int64_t kNearPages = 128;
 constexpr double kTileTurn = 80;
 constexpr double kTileCopy = 6,
                  kTileCopyFar = 12; ///< a row of 64 bytes into a panel, from L1 and from beyond
@@ -117,7 +128,9 @@ TileLoads tile_loads(const Gemm& p, const Device& device, const DotTiling& t) {
   const bool b_apart = t.b_in_place() && p.b_columns() * size_of(p.b) % 1024 == 0;
   // As much is taken of A as of B: what stays, stays in L1 only where both fit.
   const bool near = a_panel + b_panel <= kL1Part * double(device.l1d);
-  const auto load = [&](bool stays) { return !near ? kTileL2Both : stays ? kTileL1 : kTileL2; };
+  const auto load = [&](bool stays) {
+    return !near ? t.a_once ? kTileL2Panels : kTileL2Both : stays ? kTileL1 : kTileL2;
+  };
   TileLoads x{a_apart ? t.a_stays ? kTileApartAStays : kTileApartA : load(t.a_stays),
               b_apart ? t.a_stays ? kTileApartB : kTileApartBStays : load(!t.a_stays)};
   // Rows that are taken piece by piece: no prefetcher follows (128 x 1024 x 4096, B in place, kc of 512: 2.0
@@ -134,6 +147,12 @@ TileLoads tile_loads(const Gemm& p, const Device& device, const DotTiling& t) {
                b_all = t.b_in_place() ? double(p.sum_columns()) * double(p.k * size_of(p.b))
                                       : b_block * double(t.k_blocks);
   if (t.a_in_place()) x.a += a_far * missing(a_all) / double(t.nc_tiles);
+  // What is packed once comes again for each block of N. It is swept: once it does not fit, little of it
+  // stays.
+  if (t.a_once && !t.by_columns) {
+    const double gone = std::min(1.0, 2 * missing(a_block * double(t.k_blocks) + b_block));
+    x.a += (std::max(kTileL2 - x.a, 0.0) + gone * kTilePanelsL3) / double(t.nc_tiles);
+  }
   const double asked = t.asks_for_panel() ? kTileAsked : 1;
   if (!t.packed_b || p.m > kFewPackedRows) // else with_stream() counts it
     x.b += asked * b_far * missing(b_all + (t.a_in_place() ? a_block : 0)) / double(t.mc_tiles);
@@ -145,9 +164,13 @@ double tiles_cycles(const Gemm& p, const Device& device, const DotTiling& t, con
                     int64_t rows, int64_t columns) {
   const auto m = double(ceil_div(rows, 16)), n = double(t.halves * ceil_div(columns, 16));
   const double step = std::max(m * n * kTileProduct, m * from.a + n * from.b);
-  const bool sums_near = 4 * double(t.sums_words()) <= kL2Part * double(device.l2);
-  const double sums = kTileSums + (sums_near ? 0 : 2 * kTileL3);
+  const double all_sums = 4 * double(t.sums_words());
+  const double sums = all_sums <= kTilesSumsL1Part * double(device.l1d) ? kTileSums
+                      : all_sums <= kL2Part * double(device.l2)         ? kTileSumsL2
+                                                                        : kTileSumsL3;
+  const bool pages = t.sweeps_rows() && t.mc_tiles * t.mr > kNearPages && p.n * size_of(p.d) >= kPage;
   return double(ceil_div(p.k, t.chunk)) * step + double(t.k_blocks) * kCall + kTilesStore +
+         (pages ? kTilePage * double(rows) : 0) +
          m * n * (double(t.k_blocks - 1) * sums + (t.turned ? kTileTurn : 0));
 }
 
@@ -233,12 +256,12 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
     const bool near = double(p.m) * double(p.k * size_of(p.a)) <= double(device.l1d);
     const double copied_row = near ? kTileCopy : kTileCopyFar;
     const bool turned = t.a_by_rows() ? p.a_transposed() : !p.a_transposed();
-    cycles += double(p.m) * words * double(ceil_div(t.n_tiles, t.nc_tiles)) *
+    const double times = t.a_once ? 1 : double(ceil_div(t.n_tiles, t.nc_tiles));
+    cycles += double(p.m) * words * times *
               (t.a_by_rows() && !turned ? copied_row / double(t.isa.lanes()) : packed_word(t, turned));
     // The copy is written and read again.
     if (!t.dot.tiles())
-      cycles += 2 * 4 * double(p.m) * words * double(ceil_div(t.n_tiles, t.nc_tiles)) /
-                dot_bytes_per_cycle(4 * double(t.a_words()), device);
+      cycles += 2 * 4 * double(p.m) * words * times / dot_bytes_per_cycle(4 * double(t.a_words()), device);
   }
   if (!t.pack_a && !t.dot.tiles() && rows_conflict(p, t.mr))
     cycles += kStreamConflict * double(p.m) * words * double(t.n_tiles);
@@ -249,6 +272,8 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
   if (packs_b) {
     const double all = double(p.sum_columns()) * words, block = 4 * double(t.b_words());
     cycles += all * packed_word(t, p.b_transposed());
+    if (t.dot.tiles() && !p.b_transposed() && t.kc >= kManyRows && p.b_columns() * size_of(p.b) >= kPage)
+      cycles += kTileCopyPage * all / double(t.isa.lanes());
     // The copy is written and read again (8 x 4096 x 4096: 2.4 times the time of B in place).
     cycles += 2 * 4 * all / dot_bytes_per_cycle(block, device);
   }

@@ -93,21 +93,37 @@ TEST_P(AmxPairs, MatchTheReference) {
 }
 INSTANTIATE_TEST_SUITE_P(Share, AmxPairs, testing::Range(0, 8));
 
-/// With loops=2: a column of tiles has all its blocks of K, of which there are several, one after the other.
-class AmxColumns : public AmxPairs {};
-TEST_P(AmxColumns, MatchTheReference) {
+/// Of problems with several blocks of K, a config that `suits` takes.
+template <typename Suits>
+void expect_blocks(uint32_t seed, const Suits& suits) {
   constexpr int kPairs = 5;
-  Rng rng(6100 + uint32_t(GetParam()));
+  Rng rng(seed);
   expect_pairs(kPairs, 40 * kPairs, [&](size_t index, Gemm& p) -> std::optional<Choice> {
     p = random_dot(rng, index);
     p.m = between(rng, 33, 120), p.n = between(rng, 33, 150), p.k = between(rng, 257, 900);
     if (rng() % 2) p.k = 64 * between(rng, 5, 14); // tiles of A in place
     for (const Choice& choice : choices_for(p, kIsa, rng, 60))
-      if (choice.config["loops"] == 2) return choice;
+      if (suits(p, choice.config)) return choice;
     return std::nullopt;
   });
 }
+
+/// With loops=2: a column of tiles has all its blocks of K, of which there are several, one after the other.
+class AmxColumns : public AmxPairs {};
+TEST_P(AmxColumns, MatchTheReference) {
+  expect_blocks(6100 + uint32_t(GetParam()),
+                [](const Gemm&, const Config& config) { return config["loops"] == 2; });
+}
 INSTANTIATE_TEST_SUITE_P(Share, AmxColumns, testing::Range(0, 4));
+
+/// All rows of A are in panels, with all their blocks of K, before the first of several blocks of N.
+class AmxPackedOnce : public AmxPairs {};
+TEST_P(AmxPackedOnce, MatchTheReference) {
+  expect_blocks(7100 + uint32_t(GetParam()), [](const Gemm& p, const Config& config) {
+    return config["pack"] && config["mc"] >= p.m && config["nc"] < p.n;
+  });
+}
+INSTANTIATE_TEST_SUITE_P(Share, AmxPackedOnce, testing::Range(0, 4));
 
 /// One call on dense operands.
 void call(const Kernel& kernel) {
