@@ -36,8 +36,8 @@ constexpr double kTilesStore = 150; ///< until up to four tiles of sums are in s
 constexpr double kTileSums = 100, kTileSumsL2 = 200, kTileSumsL3 = 250, kTilesSumsL1Part = 0.6;
 /// Of panels of A that were packed once, and follow each other in memory: from L2, where those of B come from
 /// there, too; and what L3 takes more. A line of B, whose rows of a page and more are copied a thousand at a
-/// time, costs kTileCopyPage more. All five are set by 170 configs of nine problems
-/// (results/xeon-amx-packed-once.csv).
+/// time, costs kTileCopyPage more. All five are set by 180 configs of nine problems
+/// (results/xeon-amx-fit.csv).
 constexpr double kTileL2Panels = 30, kTilePanelsL3 = 30, kTileCopyPage = 64;
 constexpr int64_t kManyRows = 1024;
 /// For a row of a tile, where a column of tiles goes through more pages of D than are near (300 x 4000 x 700,
