@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <random>
 
 namespace {
@@ -64,6 +65,22 @@ void print(const Row& row, const std::vector<Timed>& arms, Means& means) {
   means.worst = std::min(means.worst, best), ++means.count;
 }
 
+struct Free {
+  void operator()(void* p) const { std::free(p); }
+};
+/// B as DeepGen's call takes it: packed, or null where it takes B itself.
+std::unique_ptr<void, Free> packed_b(const Row& row, const float* b) {
+  const size_t bytes = deepgen_packed_b_size(row.function);
+  if (!bytes) return nullptr;
+  const int64_t ldb = row.b_transposed ? row.k : row.n;
+  std::unique_ptr<void, Free> packed(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+  if (deepgen_status status = deepgen_pack_b(row.function, b, ldb, row.k * row.n, packed.get(), bytes)) {
+    std::fprintf(stderr, "%s: %s\n", row.name, deepgen_status_string(status));
+    std::exit(1);
+  }
+  return packed;
+}
+
 void run_row(const Row& row, int rounds, Samples& csv, Means& means) {
   std::mt19937 rng(7);
   float* a = allocate(row.m * row.k * row.batch, rng, 0);
@@ -73,14 +90,15 @@ void run_row(const Row& row, int rounds, Samples& csv, Means& means) {
   std::vector<Timed> arms;
   for (Arm& arm : peer_arms(row, {a, b, bias, d})) arms.push_back({std::move(arm), 1, {}});
   deepgen_gemm_args args;
-  args.a = a, args.b = b, args.d = d, args.bias = row.bias ? bias : nullptr;
+  const auto packed = packed_b(row, b);
+  args.a = a, args.b = packed ? packed.get() : b, args.d = d, args.bias = row.bias ? bias : nullptr;
   arms.push_back({{"DeepGen", true, [&] { row.run(&args); }}, 1, {}});
   if (deepgen_status status = row.run(&args)) {
     std::fprintf(stderr, "%s: %s\n", row.name, deepgen_status_string(status));
     std::exit(1);
   }
   check(arms, row, d);
-  time_on_one_thread(arms, rounds, 0.005);
+  time_on_one_thread(arms, rounds, 0.005, 0.06);
   csv.add(row.name, arms);
   print(row, arms, means);
   for (float* p : {a, b, bias, d})

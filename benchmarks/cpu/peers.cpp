@@ -100,7 +100,8 @@ void add_onednn(std::vector<Arm>& arms, const Row& row, const Operands& x, bool 
                                                {DNNL_ARG_WEIGHTS, b_memory},
                                                {DNNL_ARG_DST, memory(d, cpu, x.d)}};
   if (row.bias) arguments.insert({DNNL_ARG_BIAS, memory(bias, cpu, const_cast<float*>(x.bias))});
-  arms.push_back({packed ? "oneDNN matmul, B prepacked" : "oneDNN matmul", !packed, [=]() mutable {
+  const bool counted = !packed || BENCHMARK_PREPACKED;
+  arms.push_back({packed ? "oneDNN matmul, B prepacked" : "oneDNN matmul", counted, [=]() mutable {
                     primitive.execute(queue, arguments);
                     queue.wait();
                   }});

@@ -47,7 +47,7 @@ inline void read_settings(int argc, char** argv, Settings& s,
 }
 
 /// One way to compute a row. `counted`: same contract as DeepGen's call (operands as the caller stores them);
-/// a peer that gets B repacked before the clock starts is shown, but is not part of "best peer".
+/// a peer that gets B repacked before the clock starts is part of "best peer" where DeepGen's is packed, too.
 struct Arm {
   std::string name;
   bool counted;
@@ -102,17 +102,21 @@ void time_in_rounds(std::vector<Timed>& arms, int rounds, const Sample& sample) 
   }
 }
 
-/// On one thread: a sample is a warm call, and then enough calls for so many seconds of CPU time.
-inline void time_on_one_thread(std::vector<Timed>& arms, int rounds, double seconds) {
+/// On one thread: a sample is warm calls for `warm` seconds of CPU time, at least one, and then enough calls
+/// for `seconds`. Arms that share B find it in the last-level cache, an arm with a copy of its own only after
+/// many calls.
+inline void time_on_one_thread(std::vector<Timed>& arms, int rounds, double seconds, double warm = 0) {
   for (Timed& t : arms) {
     t.arm.call();
     const double begin = cpu_seconds();
     t.arm.call();
     t.calls = std::max<int64_t>(1, int64_t(seconds / std::max(cpu_seconds() - begin, 1e-7)));
   }
-  time_in_rounds(arms, rounds, [](const Timed& t) {
-    t.arm.call(); // warm
-    const double begin = cpu_seconds();
+  time_in_rounds(arms, rounds, [warm](const Timed& t) {
+    double begin = cpu_seconds();
+    do t.arm.call();
+    while (cpu_seconds() - begin < warm);
+    begin = cpu_seconds();
     for (int64_t c = 0; c < t.calls; ++c) t.arm.call();
     return (cpu_seconds() - begin) / double(t.calls);
   });
