@@ -260,11 +260,11 @@ const Rule<Index, DotPoint> kDotRules[] = {
      }},
     {kPack, [](const DotPoint& x) { return !x[kPack] && x.along() && x.p.m > kFewRows; },
      [](const DotPoint&) { return "form=1 packs A of more than " + text(kFewRows) + " rows"; }},
-    // A column has a count of what 128 more add, too (8 x 3 took 1.2 to 1.5 times as long as 8 x 2).
+    // 8 x 3 took 1.2 to 1.5 times as long as 8 x 2 (benchmarks/cpu/results/xeon-amx-fit.csv).
     {kPack,
      [](const DotPoint& x) {
        const bool counts = x[kPack] && x.along() && x.dot().shifts_a();
-       return counts && x.sums() + 2 * x[kNv] + 3 > x.isa().registers();
+       return counts && registers_of(x) >= x.isa().registers();
      },
      [](const DotPoint&) { return std::string("sums and what counts 128 more find no registers"); }},
     {kPack,
@@ -359,7 +359,7 @@ DotTiling::DotTiling(const Gemm& p, const Config& c)
       form(form_of(at(c, kForm))), asks(at(c, kForm) == kAlongAsking), quads(at(c, kForm) == kQuads),
       mr(at(c, kMr)), nv(at(c, kNv)), kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)),
       unroll(at(c, kUnroll)), prefetch(p.packed_b ? at(c, kPrefetch) : 0), pack_a(at(c, kPack)),
-      a_stays(at(c, kLoops) == 1), by_columns(at(c, kLoops) == 2), a_once(false), packed_b(p.packed_b),
+      a_stays(at(c, kLoops) == 1), by_columns(at(c, kLoops) == 2), packed_b(p.packed_b),
       turned(dot.tiles() && form == DotForm::along_k), halves(p.gate ? 2 : 1),
       nr(form == DotForm::along_k && !turned ? nv : nv * isa.lanes()), dr(nr / halves),
       pitch(packed_b ? packed_layout(p).columns : nr), up(packed_b ? packed_layout(p).width() : dr),
@@ -374,7 +374,6 @@ DotTiling::DotTiling(const Gemm& p, const Config& c)
       lines(shares
                 ? ceil_div((dot.tiles() ? kTileRows : unroll) * packed_layout(p).row_bytes(), kLine * shares)
                 : 0) {
-  a_once = dot.tiles() && pack_a && m_tiles <= mc_tiles && nc_tiles < n_tiles;
   if (dot.tiles()) block_words = round_up(block_words, kTileRows);
   if (asks_for_panel()) lines = ceil_div(kTileRows * nr * 4, kLine * mc_tiles);
   if (along()) block_words = round_up(block_words, isa.lanes());
@@ -476,7 +475,9 @@ std::vector<Choice> CpuDot::fallbacks(const Gemm& p, const std::string&, const C
 
 int64_t CpuDot::revision_for(const Gemm& p, const Config& c) const {
   const auto value = [&](Index i) { return value_or(c, size_t(i), kNames[i], 0); };
-  const bool once = value(kPack) && value(kMc) >= p.m && value(kNc) < p.n;
+  const int64_t mr = value(kMr), mc = value(kMc);
+  const bool all_rows = mr > 0 && mc > 0 && (mc - 1) / mr >= (p.m - 1) / mr; // in tiles
+  const bool once = value(kPack) && all_rows && value(kNc) < p.n;
   const bool tiles = value(kDot) == int64_t(DotKind::tiles) && (once || is_integer(p.a));
   return tiles || has_gelu(p) ? 3 : revision();
 }

@@ -40,7 +40,6 @@ struct DotTiling {
   int64_t prefetch;     ///< rows of words ahead of which a B that is packed ahead is asked for; 0: not
   bool pack_a, a_stays; ///< a_stays: a panel of A, while panels of B pass
   bool by_columns;      ///< all blocks of K of a column of tiles, then the next column's
-  bool a_once;          ///< with AMX: one block has all rows of A, and is packed ahead of several blocks of N
   bool packed_b;        ///< B is packed ahead of calls
   bool turned;          ///< AMX: tiles of sums have rows of B, in place, and columns of A, packed
 
@@ -74,9 +73,11 @@ struct DotTiling {
   /// Tiles of a column ask for its next panel of B, which is not in L1, and not in L2 where B is large.
   bool asks_for_panel() const { return by_columns && form == DotForm::panel && !packed_b; }
   int64_t steps() const { return block_words / 16; } ///< of AMX, in a block of K
+  /// With AMX: one block has all rows of A, and is packed ahead of several blocks of N.
+  bool a_once() const { return dot.tiles() && pack_a && mc_tiles == m_tiles && nc_tiles < n_tiles; }
   bool sweeps_rows() const { return !a_stays && !by_columns; }
   /// All blocks of K of A are in panels at once, each behind the one before.
-  bool a_of_all_k() const { return by_columns || a_once; }
+  bool a_of_all_k() const { return by_columns || a_once(); }
   int64_t a_words() const { return a_panel * a_panels * (a_of_all_k() ? k_blocks : 1); }
   int64_t b_words() const { return b_panel * b_panels * k_blocks; }
   int64_t sums_words() const;

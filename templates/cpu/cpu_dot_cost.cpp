@@ -129,7 +129,7 @@ TileLoads tile_loads(const Gemm& p, const Device& device, const DotTiling& t) {
   // As much is taken of A as of B: what stays, stays in L1 only where both fit.
   const bool near = a_panel + b_panel <= kL1Part * double(device.l1d);
   const auto load = [&](bool stays) {
-    return !near ? t.a_once ? kTileL2Panels : kTileL2Both : stays ? kTileL1 : kTileL2;
+    return !near ? t.a_once() ? kTileL2Panels : kTileL2Both : stays ? kTileL1 : kTileL2;
   };
   TileLoads x{a_apart ? t.a_stays ? kTileApartAStays : kTileApartA : load(t.a_stays),
               b_apart ? t.a_stays ? kTileApartB : kTileApartBStays : load(!t.a_stays)};
@@ -149,7 +149,7 @@ TileLoads tile_loads(const Gemm& p, const Device& device, const DotTiling& t) {
   if (t.a_in_place()) x.a += a_far * missing(a_all) / double(t.nc_tiles);
   // What is packed once comes again for each block of N. It is swept: once it does not fit, little of it
   // stays.
-  if (t.a_once && !t.by_columns) {
+  if (t.a_once() && !t.by_columns) {
     const double gone = std::min(1.0, 2 * missing(a_block * double(t.k_blocks) + b_block));
     x.a += (std::max(kTileL2 - x.a, 0.0) + gone * kTilePanelsL3) / double(t.nc_tiles);
   }
@@ -256,7 +256,7 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
     const bool near = double(p.m) * double(p.k * size_of(p.a)) <= double(device.l1d);
     const double copied_row = near ? kTileCopy : kTileCopyFar;
     const bool turned = t.a_by_rows() ? p.a_transposed() : !p.a_transposed();
-    const double times = t.a_once ? 1 : double(ceil_div(t.n_tiles, t.nc_tiles));
+    const double times = t.a_once() ? 1 : double(ceil_div(t.n_tiles, t.nc_tiles));
     cycles += double(p.m) * words * times *
               (t.a_by_rows() && !turned ? copied_row / double(t.isa.lanes()) : packed_word(t, turned));
     // The copy is written and read again.

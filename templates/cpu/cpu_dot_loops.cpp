@@ -56,13 +56,13 @@ private:
       b = t.packed_b ? bytes_on(b, ir.mul(e, packed_layout(p).entry_bytes))
                      : words.at(p.b, b, ir.mul(e, arg("stride_b")));
     }
-    if (t.a_once) k_blocks([&](const KBlock& k) { pack_a({m0, m1}, k); });
+    if (t.a_once()) k_blocks([&](const KBlock& k) { pack_a({m0, m1}, k); });
     blocks(n0, n1, t.nc_tiles, t.n_tiles, [&](Range j) {
       if (t.b_panel) k_blocks([&](const KBlock& k) { pack_b(j, k); });
       blocks(m0, m1, t.mc_tiles, t.m_tiles, [&](Range i) {
         if (t.by_columns) return columns(i, j);
         k_blocks([&](const KBlock& k) {
-          if (t.a_panel && !t.a_once) pack_a(i, k);
+          if (t.a_panel && !t.a_once()) pack_a(i, k);
           tiles(i, j, k);
         });
       });
@@ -71,7 +71,7 @@ private:
 
   /// So the sums of one column of tiles wait for the next block of K, and not those of all: they stay near.
   void columns(Range i, Range j) {
-    if (t.a_panel && !t.a_once) k_blocks([&](const KBlock& k) { pack_a(i, k); });
+    if (t.a_panel && !t.a_once()) k_blocks([&](const KBlock& k) { pack_a(i, k); });
     ir.loop(j.from, j.to, 1, [&](Value n) {
       k_blocks([&](const KBlock& k) { ir.loop(i.from, i.to, 1, [&](Value m) { visit(m, n, i, j, k); }); });
     });

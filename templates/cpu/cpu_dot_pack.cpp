@@ -67,7 +67,7 @@ private:
   }
 
   /// Vectors of columns from w on whose words are made together: a power of two; 0: none. Two of bytes take
-  /// more shuffles than each by itself: 1.27 to 1.55 times the time of 33 x 77 x 129 with AMX.
+  /// more shuffles than each by itself: 1.27 to 1.55 times the time of 33 x 77 x 129 with AMX (not kept).
   int64_t together(int64_t w, int64_t elements) const {
     if (!words.interleaves(panel.type) || elements < group) return 0;
     const int64_t whole = (panel.valid - w) / lanes;
