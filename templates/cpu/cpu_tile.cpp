@@ -22,7 +22,8 @@ enum Index { kIsa, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kPref
 constexpr std::string_view kNames[] = {"isa",  "form", "mr", "nv",    "kc",       "ku",
                                        "pack", "mc",   "nc", "loops", "prefetch", "cut"};
 constexpr int64_t kPackA = 1, kPackB = 2;
-constexpr int64_t kLine = 64; ///< bytes of a line of the cache
+constexpr int64_t kLine = 64;  ///< bytes of a line of the cache
+constexpr int64_t kAhead = 64; ///< `prefetch` of a B that is packed ahead, where no distance is asked for
 
 [[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
   return value_at(config, size_t(i), kNames[i]);
@@ -58,13 +59,14 @@ struct Point {
   bool gated() const { return p.gate.has_value(); }
   bool packed() const { return p.packed_b; }
   bool streams_b() const { return packed() && p.m <= kFewPackedRows; }
+  bool may_ask_ahead() const { return !packed() || streams_b() || p.batch > 1; }
   int64_t panel_columns() const { return packed_layout(p).columns; }
   /// Of a tile: `vectors` are what B has.
   int64_t most_vectors(int64_t vectors) const {
     return int64_t(std::bit_floor(uint64_t(std::min(vectors, panel_columns() / isa().lanes()))));
   }
   /// Loads for each FMA. Tiles of a packed panel are 1, 2, 4 or 8 vectors wide: 4 x 2 is all that 4 rows
-  /// have.
+  /// have in 16 registers.
   double most_loads() const { return packed() ? 0.75 : 0.70; }
   int64_t n() const { return p.sum_columns(); } ///< columns of B
   VectorIsa isa() const { return {(*this)[kIsa], p.a}; }
@@ -132,8 +134,8 @@ const Rule<Index, Point> kRules[] = {
     {kNv,
      [](const Point& x) {
        const int64_t least = x.gated() ? 2 : 1;
-       return x.n_tiles() == 1 && x[kNv] > least &&
-              (x.nr() - x.n()) >= least * (x.dot() ? 1 : x.isa().lanes());
+       const int64_t narrower = x.packed() ? x.nr() / 2 : x.nr() - least * (x.dot() ? 1 : x.isa().lanes());
+       return x.n_tiles() == 1 && x[kNv] > least && narrower >= x.n();
      },
      [](const Point&) { return std::string("a narrower tile already covers N"); }},
     // Two FMA ports with a latency of 4 cycles need 8 independent sums; fewer only where D has no more.
@@ -251,11 +253,17 @@ const Rule<Index, Point> kRules[] = {
      }},
     {kLoops, [](const Point& x) { return x[kLoops] == 2 && x.bytes() * x.n() * x.p.k > x.device.l3 / 2; },
      [](const Point&) { return std::string("loops=2 needs the packed B in half of the last-level cache"); }},
-    {kPrefetch,
-     [](const Point& x) { return x[kPrefetch] && ((x[kPack] & kPackB) || (x.packed() && !x.streams_b())); },
+    {kPrefetch, [](const Point& x) { return x[kPrefetch] && ((x[kPack] & kPackB) || !x.may_ask_ahead()); },
      [](const Point&) {
        return "prefetch is for B read in place, or packed ahead for up to " + std::to_string(kFewPackedRows) +
-              " rows";
+              " rows or for a batch";
+     }},
+    {kPrefetch,
+     [](const Point& x) {
+       return x[kPrefetch] > kAhead && x.packed() && x.panel_columns() / x.nr() * x.m_tiles() > 1;
+     },
+     [](const Point&) {
+       return "tiles that share a block ask for the next one, with prefetch=" + text(kAhead);
      }},
     // What follows a block in memory is what is multiplied next.
     {kPrefetch,
@@ -330,7 +338,7 @@ std::vector<Parameter> CpuTile::parameters(const Gemm& p, const Device& device) 
        "first and "
        "blocks of K innermost"},
       {"prefetch",
-       p.packed_b ? std::vector<int64_t>{0, 64, 128}
+       p.packed_b ? std::vector<int64_t>{0, kAhead, 2 * kAhead}
        : dot      ? std::vector<int64_t>{0, 4, 16, 64, kNextTile}
                   : std::vector<int64_t>{0, 4, 16, 64},
        "steps of K (form 1: vectors) by which B is prefetched, when read in place, or packed ahead; the "

@@ -29,6 +29,11 @@ constexpr double kL1Bytes = 128, kL2Bytes = 48, kL3Bytes = 10;
 constexpr double kL1Part = 0.8, kL2Part = 0.75;      ///< of the cache that what is swept may fill
 constexpr double kFmas = 2, kLoads = 2, kIssues = 4; ///< a cycle
 constexpr double kFmaLatency = 4;
+/// Of AVX-512: for an element of A, beside the products; and for an instruction that steps along a row of A
+/// in place, of which some take the port of a product. LLVM 22.1.8 has one for each row, and for more than
+/// kAddresses rows keeps further addresses on the stack.
+constexpr double kSplat = 0.05, kStep = 0.2;
+constexpr int64_t kAddresses = 12, kMoreSteps = 9;
 constexpr double kLoopIssues = 3;               ///< instructions around an unrolled body
 constexpr double kInPlace = 1.15;               ///< loads for a vector of an unpacked B
 constexpr double kOnePass = 1.5, kPasses = 3.0; ///< for a vector of D: once, or in each block of K
@@ -53,8 +58,9 @@ struct Supply {
 };
 Supply supply(const Gemm& p, const Device& device, const CpuTiling& t) {
   const double depth = double(std::min(t.kc, p.k)) * double(size_of(p.a));
-  const double a_panel = double(t.mr) * depth, b_panel = double(t.nr) * depth;
-  const double a_block = double(t.mc_tiles) * a_panel, b_block = double(t.nc_tiles) * b_panel;
+  // A tile with a part of a panel's columns has its lines in that part of the cache's sets.
+  const double a_panel = double(t.mr) * depth, b_panel = double(t.pitch) * depth;
+  const double a_block = double(t.mc_tiles) * a_panel, b_block = double(t.nc_tiles * t.nr) * depth;
   const bool a_stays = t.loops == 1;
   return {bytes_per_cycle(a_stays ? a_panel : a_block, device),
           bytes_per_cycle(a_stays ? b_block : b_panel, device)};
@@ -80,6 +86,15 @@ double spill_cycles(const CpuTiling& t, double sums, double rows, double vectors
   return fits || t.isa.level >= 4 ? 0 : kEachSum * sums / double(t.unroll);
 }
 
+/// Cycles of a step of k that AVX-512 takes longer for elements of A than for its products alone, where B is
+/// packed ahead: tiles of four vectors are faster than those of two on a Xeon. Of recorded spaces of others,
+/// on an EPYC, the order is as good without it.
+double splat_cycles(const CpuTiling& t, int64_t rows) {
+  if (t.isa.level < 4 || !t.packed_b) return 0;
+  const int64_t steps = t.pack_a ? 0 : rows + (rows > kAddresses ? kMoreSteps : 0);
+  return kSplat * double(rows) + kStep * double(steps) / double(t.unroll);
+}
+
 /// Cycles of one micro-kernel call: the largest of FMA throughput, FMA latency, load and issue slots and
 /// cache bandwidth for every step of k, then the tile's own traffic. Two FMAs and two loads a cycle.
 double micro_cycles(const CpuTiling& t, const Supply& from, int64_t rows, int64_t columns, double kc) {
@@ -92,7 +107,7 @@ double micro_cycles(const CpuTiling& t, const Supply& from, int64_t rows, int64_
   const double traffic = a_bytes / from.a_rate + vectors * width / from.b_rate;
   const double step = std::max({sums / kFmas, kFmaLatency, loads / kLoads,
                                 (sums + loads) / kIssues + kLoopIssues / double(t.unroll), traffic}) +
-                      spill_cycles(t, sums, double(rows), vectors);
+                      spill_cycles(t, sums, double(rows), vectors) + splat_cycles(t, rows);
   const double d_vectors = double(rows) * double(ceil_div(columns, lanes));
   const double passes = t.k_blocks > 1 ? kPasses : kOnePass;
   return step * (t.dot ? kc / double(lanes) : kc) + d_vectors * passes + kCall +
@@ -147,6 +162,15 @@ double memory_cycles(const Gemm& p, const CpuTiling& t) {
   return cycles;
 }
 
+/// What is seen of the ways of B's packed matrices from beyond L2, which all operands together do not fit.
+double batch_cycles(const Gemm& p, const Device& device, const CpuTiling& t) {
+  constexpr double kSeen = 0.15; // of what was asked for ahead
+  const auto b = double(packed_layout(p).entry_bytes);
+  const double others = double(p.m * (p.k * size_of(p.a) + p.n * size_of(p.d)));
+  if (double(p.batch) * (b + others) <= double(device.l2)) return 0;
+  return (t.lines > 0 ? kSeen : 1) * b / kL3Bytes;
+}
+
 } // namespace
 
 double CpuTile::cost(const Gemm& whole, const Device& device, const Config& config) const {
@@ -160,7 +184,8 @@ double CpuTile::cost(const Gemm& whole, const Device& device, const Config& conf
   const Gemm product = p.ungated();
   const MemoryStream stream = stream_along_k(product, device, sweeps_of_b(product, device, t), t.k_blocks,
                                              t.prefetch == kNextTile ? t.nr : 0);
-  const double cycles = with_memory(stream, tile_cycles(product, device, t) + memory_cycles(product, t));
+  double cycles = with_memory(stream, tile_cycles(product, device, t) + memory_cycles(product, t));
+  if (p.packed_b && p.batch > 1) cycles += batch_cycles(p, device, t);
   return double(p.batch) * with_stream(p, device, t.lines > 0, cycles) / kHertz;
 }
 

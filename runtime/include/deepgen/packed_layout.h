@@ -49,11 +49,13 @@ constexpr bool can_pack(uint8_t type) {
 constexpr PackedLayout packed_layout(uint8_t type, int64_t n, int64_t k, int64_t entries, bool gated) {
   constexpr int64_t tile_row = 64; // bytes of K that AMX multiplies at once
   PackedLayout x;
+  x.halves = gated ? 2 : 1;
   x.columns = type == DEEPGEN_F64 ? 16 : 32;
+  // Tiles of f32 and f64 are up to four vectors wide, for half the loads of A; little memory stays unused.
+  if ((type == DEEPGEN_F32 || type == DEEPGEN_F64) && n > x.width()) x.columns *= 2;
   x.element = type == DEEPGEN_F64 ? 8 : type == DEEPGEN_F32 ? 4 : type == DEEPGEN_I8 ? 1 : 2;
   x.group = type == DEEPGEN_BF16 ? 2 : type == DEEPGEN_I8 ? 4 : 1;
   x.sums = type == DEEPGEN_I8 ? 4 * x.columns : 0;
-  x.halves = gated ? 2 : 1;
   const int64_t step = x.group > 1 ? tile_row / x.element : 1;
   x.depth = (k + step - 1) / step * step;
   x.panels = (n + x.width() - 1) / x.width();

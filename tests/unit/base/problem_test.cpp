@@ -190,6 +190,14 @@ TEST(Problem, PackedB) {
     other = p, change(other);
     EXPECT_NE(packed_layout_id(other), packed_layout_id(p));
   }
+  const auto columns = [](Type type, int64_t n, bool gated) {
+    return deepgen::packed_layout(uint8_t(type), n, 7, 1, gated).columns;
+  };
+  EXPECT_EQ(columns(Type::f64, 16, false), 16);
+  EXPECT_EQ(columns(Type::f64, 17, false), 32);
+  EXPECT_EQ(columns(Type::f32, 16, true), 32) << "of both weights";
+  EXPECT_EQ(columns(Type::f32, 17, true), 64);
+  EXPECT_EQ(columns(Type::bf16, 1000, false), 32);
   const auto refused = [&](const std::string& from, const std::string& to) {
     std::string text = key;
     text.replace(text.find(from), from.size(), to);

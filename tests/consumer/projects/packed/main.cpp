@@ -77,7 +77,7 @@ int main(int count, char** words) {
   for (size_t j = 0; j < 70; ++j)
     for (size_t i = 0; i < 50; ++i) turned[i * 70 + j] = b[j * 50 + i];
   const Packed packed(kernels_up_function(), b.data());
-  static_assert(kernels::up_sizes::bytes_packed_b == 64 + 3 * 50 * 32 * 4, "a panel more");
+  static_assert(kernels::up_sizes::bytes_packed_b == 64 + 2 * 50 * 64 * 4, "a panel more");
   expect(packed.bytes == kernels::up_sizes::bytes_packed_b, "size as a constant");
   check_up(b, packed.data);
   if (count > 1) check_file(words[1], packed);

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -90,22 +91,25 @@ std::string finding(Function& x, const void* packed, size_t bytes, deepgen_statu
   return text;
 }
 
+/// Panels of f32 have 64 columns, or 32 where B has no more.
 TEST(Packed, LiesAsTheLayoutSays) {
-  constexpr int64_t n = 37, k = 5;
-  Function x(problem(Type::f32, n, k));
-  const deepgen::PackedLayout layout = deepgen::packed_layout(x.operands.problem);
-  EXPECT_EQ(x.size, 64u + 2 * k * 32 * 4);
-  const std::vector<float> b = numbers(n * k);
-  const Memory packed = memory(x.size);
-  ASSERT_EQ(deepgen_pack_b(&x.f, b.data(), 0, 0, packed.get(), x.size), DEEPGEN_OK);
-  const auto* data = reinterpret_cast<const float*>(packed.get() + 64);
-  for (int64_t column = 0; column < 64; ++column)
-    for (int64_t i = 0; i < k; ++i)
-      EXPECT_EQ(data[column / 32 * layout.panel_bytes / 4 + i * 32 + column % 32],
-                column < n ? b[size_t(column * k + i)] : 0);
-  EXPECT_EQ(finding(x, packed.get(), x.size, DEEPGEN_OK), "");
-  ASSERT_EQ(run(x, packed.get()), DEEPGEN_OK);
-  EXPECT_EQ(seen_b, uint64_t(reinterpret_cast<uintptr_t>(data)));
+  constexpr int64_t k = 5;
+  for (const auto [n, columns, panels] : {std::array<int64_t, 3>{32, 32, 1}, {33, 64, 1}, {69, 64, 2}}) {
+    Function x(problem(Type::f32, n, k));
+    const deepgen::PackedLayout layout = deepgen::packed_layout(x.operands.problem);
+    EXPECT_EQ(x.size, uint64_t(64 + panels * k * columns * 4));
+    const std::vector<float> b = numbers(size_t(n * k));
+    const Memory packed = memory(x.size);
+    ASSERT_EQ(deepgen_pack_b(&x.f, b.data(), 0, 0, packed.get(), x.size), DEEPGEN_OK);
+    const auto* data = reinterpret_cast<const float*>(packed.get() + 64);
+    for (int64_t column = 0; column < panels * columns; ++column)
+      for (int64_t i = 0; i < k; ++i)
+        EXPECT_EQ(data[column / columns * layout.panel_bytes / 4 + i * columns + column % columns],
+                  column < n ? b[size_t(column * k + i)] : 0);
+    EXPECT_EQ(finding(x, packed.get(), x.size, DEEPGEN_OK), "");
+    ASSERT_EQ(run(x, packed.get()), DEEPGEN_OK);
+    EXPECT_EQ(seen_b, uint64_t(reinterpret_cast<uintptr_t>(data)));
+  }
 }
 
 /// Bytes in quads along K, behind what 128 more in A adds.
