@@ -11,7 +11,7 @@ endforeach()
 run(build/app_c)
 expect("C is right")
 file(READ ${WORK}/build/_deepgen/kernels/include/kernels.h output)
-expect("const void* b" "deepgen_pack_b() into memory of 19264" "bytes_packed_b")
+expect("const void* b" "deepgen_pack_b() into memory of 25664" "bytes_packed_b")
 
 function(refuse words message)
   string(REPLACE "EPILOGUE bias PREPACKED b ARCHS cpu" "${words}" text "${project}")
