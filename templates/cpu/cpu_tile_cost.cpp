@@ -26,6 +26,9 @@ std::vector<TileClass> classes(int64_t size, int64_t tile) {
 /// A cycle, from that cache. From L2 it was 32, by which panels of 96 KB seemed slower than those of 24: at
 /// 64 x 4096 x 4096 on a Zen 4 they take 0.88 of the time (epyc-few-depths.csv, see kPiece in cpu_stream.h).
 constexpr double kL1Bytes = 128, kL2Bytes = 48, kL3Bytes = 10;
+/// The same from L2, of a B that is packed ahead: tiles of 4 x 4 vectors ask for 32, and are slower than
+/// those of 5 x 4 and 6 x 4 on a Xeon.
+constexpr double kPackedL2Bytes = 28;
 constexpr double kL1Part = 0.8, kL2Part = 0.75;      ///< of the cache that what is swept may fill
 constexpr double kFmas = 2, kLoads = 2, kIssues = 4; ///< a cycle
 constexpr double kFmaLatency = 4;
@@ -62,8 +65,9 @@ Supply supply(const Gemm& p, const Device& device, const CpuTiling& t) {
   const double a_panel = double(t.mr) * depth, b_panel = double(t.pitch) * depth;
   const double a_block = double(t.mc_tiles) * a_panel, b_block = double(t.nc_tiles * t.nr) * depth;
   const bool a_stays = t.loops == 1;
-  return {bytes_per_cycle(a_stays ? a_panel : a_block, device),
-          bytes_per_cycle(a_stays ? b_block : b_panel, device)};
+  double b_rate = bytes_per_cycle(a_stays ? b_block : b_panel, device);
+  if (t.packed_b && b_rate == kL2Bytes) b_rate = kPackedL2Bytes;
+  return {bytes_per_cycle(a_stays ? a_panel : a_block, device), b_rate};
 }
 
 /// Cycles of a step of k that sums cost which LLVM keeps on the stack. Where fewer registers are free, a load
@@ -87,8 +91,8 @@ double spill_cycles(const CpuTiling& t, double sums, double rows, double vectors
 }
 
 /// Cycles of a step of k that AVX-512 takes longer for elements of A than for its products alone, where B is
-/// packed ahead: tiles of four vectors are faster than those of two on a Xeon. Of recorded spaces of others,
-/// on an EPYC, the order is as good without it.
+/// packed ahead: tiles of four vectors are faster than those of two on a Xeon. Where B is taken as it is
+/// stored, recorded spaces of an EPYC are ordered better without it.
 double splat_cycles(const CpuTiling& t, int64_t rows) {
   if (t.isa.level < 4 || !t.packed_b) return 0;
   const int64_t steps = t.pack_a ? 0 : rows + (rows > kAddresses ? kMoreSteps : 0);
@@ -162,13 +166,18 @@ double memory_cycles(const Gemm& p, const CpuTiling& t) {
   return cycles;
 }
 
-/// What is seen of the ways of B's packed matrices from beyond L2, which all operands together do not fit.
-double batch_cycles(const Gemm& p, const Device& device, const CpuTiling& t) {
+/// What is seen of B's ways where it is packed ahead and L2 does not keep it between calls: of each matrix of
+/// a batch, from beyond L2; of few rows, whose stream with_stream() counts, of the blocks that L1 does not
+/// keep, from L2 (8 rows: with blocks of 64 steps of K, 0.86 to 0.96 of the time of 1024,
+/// benchmarks/cpu/results/xeon-tile-few.csv).
+double packed_cycles(const Gemm& p, const Device& device, const CpuTiling& t) {
   constexpr double kSeen = 0.15; // of what was asked for ahead
   const auto b = double(packed_layout(p).entry_bytes);
   const double others = double(p.m * (p.k * size_of(p.a) + p.n * size_of(p.d)));
   if (double(p.batch) * (b + others) <= double(device.l2)) return 0;
-  return (t.lines > 0 ? kSeen : 1) * b / kL3Bytes;
+  if (p.batch > 1) return (t.lines > 0 ? kSeen : 1) * b / kL3Bytes;
+  const double block = double(t.pitch * t.kc * size_of(p.b));
+  return p.m <= kFewPackedRows && block > kL1Part * double(device.l1d) ? kSeen * b / kPackedL2Bytes : 0;
 }
 
 } // namespace
@@ -185,7 +194,7 @@ double CpuTile::cost(const Gemm& whole, const Device& device, const Config& conf
   const MemoryStream stream = stream_along_k(product, device, sweeps_of_b(product, device, t), t.k_blocks,
                                              t.prefetch == kNextTile ? t.nr : 0);
   double cycles = with_memory(stream, tile_cycles(product, device, t) + memory_cycles(product, t));
-  if (p.packed_b && p.batch > 1) cycles += batch_cycles(p, device, t);
+  if (p.packed_b) cycles += packed_cycles(p, device, t);
   return double(p.batch) * with_stream(p, device, t.lines > 0, cycles) / kHertz;
 }
 
