@@ -20,7 +20,7 @@ namespace {
 enum Index { kIsa, kDot, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kPrefetch, kCut };
 constexpr std::string_view kNames[] = {"isa",  "dot", "form", "mr",    "nv",       "kc", "ku",
                                        "pack", "mc",  "nc",   "loops", "prefetch", "cut"};
-constexpr int64_t kTileRows = 16, kTileColumns = 16, kFewRows = 16;
+constexpr int64_t kTileColumns = 16, kFewRows = 16;
 constexpr int64_t kQuadParts = 4;    ///< sums of a vector of columns where its lanes have groups of K
 constexpr int64_t kFewColumns = 256; ///< of a block of D: A would be packed too often
 constexpr int64_t kLine = 64;        ///< bytes of a line of the cache

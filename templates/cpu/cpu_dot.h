@@ -16,7 +16,8 @@ enum class DotForm {
            ///< AMX: turned
   in_place ///< its rows along N
 };
-constexpr int64_t kQuads = 3; ///< of the parameter: as panel, see DotTiling::quads
+constexpr int64_t kQuads = 3;     ///< of the parameter: as panel, see DotTiling::quads
+constexpr int64_t kTileRows = 16; ///< of a tile of AMX, and words of 32 bits in its row
 
 /// The same: as along_k, and each tile asks for the rows of the next one, into L2.
 constexpr int64_t kAlongAsking = 4;
@@ -72,7 +73,7 @@ struct DotTiling {
   bool b_in_place() const { return turned; }
   /// Tiles of a column ask for its next panel of B, which is not in L1, and not in L2 where B is large.
   bool asks_for_panel() const { return by_columns && form == DotForm::panel && !packed_b; }
-  int64_t steps() const { return block_words / 16; } ///< of AMX, in a block of K
+  int64_t steps() const { return block_words / kTileRows; } ///< of AMX, in a block of K
   /// With AMX: one block has all rows of A, and is packed ahead of several blocks of N.
   bool a_once() const { return dot.tiles() && pack_a && mc_tiles == m_tiles && nc_tiles < n_tiles; }
   bool sweeps_rows() const { return !a_stays && !by_columns; }

@@ -60,10 +60,11 @@ inline bool rows_conflict(const Gemm& p, int64_t rows) {
          p.k * size_of(p.a) % 4096 == 0;
 }
 
+constexpr double kSeen = 0.15; ///< of what was asked for ahead
+
 /// Cycles of a matrix of the batch whose products take `cycles` where B is near. What is asked for ahead
 /// comes beside them; a part of the shorter of both is still seen.
 inline double with_stream(const Gemm& p, const Device& device, bool asked, double cycles) {
-  constexpr double kSeen = 0.15;
   if (!p.packed_b || p.m > kFewPackedRows) return cycles;
   const auto bytes = double(packed_layout(p).entry_bytes);
   if (bytes <= double(device.l2)) return cycles;

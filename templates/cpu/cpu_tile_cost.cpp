@@ -48,9 +48,9 @@ constexpr double kNewPage = 3.0;     ///< for a step of K on another page
 constexpr int64_t kPage = 4096, kFewRows = 8, kShortBlock = 64;
 
 /// Bytes per cycle at which an operand that is swept again and again arrives, by the cache that holds it.
-double bytes_per_cycle(double bytes, const Device& device) {
+double bytes_per_cycle(double bytes, const Device& device, double from_l2 = kL2Bytes) {
   return bytes <= kL1Part * double(device.l1d)  ? kL1Bytes
-         : bytes <= kL2Part * double(device.l2) ? kL2Bytes
+         : bytes <= kL2Part * double(device.l2) ? from_l2
                                                 : kL3Bytes;
 }
 
@@ -65,9 +65,8 @@ Supply supply(const Gemm& p, const Device& device, const CpuTiling& t) {
   const double a_panel = double(t.mr) * depth, b_panel = double(t.pitch) * depth;
   const double a_block = double(t.mc_tiles) * a_panel, b_block = double(t.nc_tiles * t.nr) * depth;
   const bool a_stays = t.loops == 1;
-  double b_rate = bytes_per_cycle(a_stays ? b_block : b_panel, device);
-  if (t.packed_b && b_rate == kL2Bytes) b_rate = kPackedL2Bytes;
-  return {bytes_per_cycle(a_stays ? a_panel : a_block, device), b_rate};
+  return {bytes_per_cycle(a_stays ? a_panel : a_block, device),
+          bytes_per_cycle(a_stays ? b_block : b_panel, device, t.packed_b ? kPackedL2Bytes : kL2Bytes)};
 }
 
 /// Cycles of a step of k that sums cost which LLVM keeps on the stack. Where fewer registers are free, a load
@@ -171,7 +170,6 @@ double memory_cycles(const Gemm& p, const CpuTiling& t) {
 /// keep, from L2 (8 rows: with blocks of 64 steps of K, 0.86 to 0.96 of the time of 1024,
 /// benchmarks/cpu/results/xeon-tile-few.csv).
 double packed_cycles(const Gemm& p, const Device& device, const CpuTiling& t) {
-  constexpr double kSeen = 0.15; // of what was asked for ahead
   const auto b = double(packed_layout(p).entry_bytes);
   const double others = double(p.m * (p.k * size_of(p.a) + p.n * size_of(p.d)));
   if (double(p.batch) * (b + others) <= double(device.l2)) return 0;

@@ -51,7 +51,8 @@ constexpr PackedLayout packed_layout(uint8_t type, int64_t n, int64_t k, int64_t
   PackedLayout x;
   x.halves = gated ? 2 : 1;
   x.columns = type == DEEPGEN_F64 ? 16 : 32;
-  // Tiles of f32 and f64 are up to four vectors wide, for half the loads of A; little memory stays unused.
+  // Tiles of f32 and f64 may be four vectors wide: half the loads of A of two. A B of two vectors needs no
+  // more.
   if ((type == DEEPGEN_F32 || type == DEEPGEN_F64) && n > x.width()) x.columns *= 2;
   x.element = type == DEEPGEN_F64 ? 8 : type == DEEPGEN_F32 ? 4 : type == DEEPGEN_I8 ? 1 : 2;
   x.group = type == DEEPGEN_BF16 ? 2 : type == DEEPGEN_I8 ? 4 : 1;
